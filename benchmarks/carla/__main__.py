@@ -6,7 +6,8 @@
 ``table`` asks every system for one counterfactual of the first rows that a model denies, and measures the answers,
 those that CARLA 0.0.5 gave too. ``rules`` puts every system under GreedyRuleCF and judges the rules by proof.
 ``findings`` looks for systematic faults in CARLA's models and answers. Everything runs in one process; times are CPU
-times.
+times. Other packages run in environments of their own, whose pythons are named by ``--dice-ml-python``,
+``--actionable-recourse-python`` and ``--treecf-python``.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from typing import Any
 from benchmarks.carla.comparison import Line, compare
 from benchmarks.carla.findings import list_findings
 from benchmarks.carla.models import BACKENDS, IMMUTABLE, KINDS, CarlaModel, load_model
+from benchmarks.carla.peers import PEERS
 from benchmarks.carla.rules import compare_rules
 from benchmarks.carla.settings import Settings
 from benchmarks.report import parser, show, store
 
+PACKAGES = sorted({peer.package for peer in PEERS})
 RULE_MODEL = "adult ann tensorflow"
 SHOWN = {
     "the paper's measures": ("success", "redundancy", "violations", "CPU s"),
@@ -84,9 +87,13 @@ def main() -> None:
     made.add_argument("--only", default="", help="systems with this in their name")
     made.add_argument("--models", default="", help="models with this in their name, such as adult or 'heloc ann'")
     made.add_argument("--budget", type=float, default=30.0, help="seconds per row and system (30)")
+    for package in PACKAGES:
+        made.add_argument(f"--{package}-python", help=f"the python of {package}'s environment")
     given = made.parse_args()
+    pythons = {package: getattr(given, f"{package.replace('-', '_')}_python") for package in PACKAGES}
     rows, seeds = (3, 1) if given.quick else (100, 5)
-    settings = Settings(given.rows or rows, given.seeds or seeds, given.budget, given.only)
+    peers = {package: python for package, python in pythons.items() if python}
+    settings = Settings(given.rows or rows, given.seeds or seeds, given.budget, given.only, peers)
     results = {name: SECTIONS[name](settings, given.models) for name in given.sections}
     store(given.json, "carla", results)
 

@@ -13,6 +13,7 @@ from benchmarks.carla.measures import AnswerMeasures, Judge, summarize
 from benchmarks.carla.models import CarlaModel
 from benchmarks.carla.optima import Optimum, find_optima, measure_gaps
 from benchmarks.carla.paper_figures import PaperFigures, find_paper_figures
+from benchmarks.carla.peers import PEERS
 from benchmarks.carla.settings import Settings
 from benchmarks.carla.stored_answers import StoredAnswers, exchange_columns, load_answers
 from benchmarks.carla.systems import SYSTEMS, Absence, System, answer_rows
@@ -71,6 +72,7 @@ def compare(model: CarlaModel, settings: Settings) -> list[Line]:
             if answers.method == system.carla:
                 lines += _write_stored_lines(bench, system, answers)
         lines.append(_write_own_line(bench, system, settings))
+        lines += _write_peer_lines(bench, system, settings)
     return lines
 
 
@@ -114,3 +116,14 @@ def _write_own_line(bench: Bench, system: System, settings: Settings) -> Line:
         first.append(answers.first.cpu)
     line = bench.write_line(system, "ours", measured, len(seeds))
     return {**line, "CPU s": float(np.mean(taken)), "set-up CPU s": float(np.max(first))}
+
+
+def _write_peer_lines(bench: Bench, system: System, settings: Settings) -> list[Line]:
+    """The packages that have this system and whose environment is named."""
+    lines = []
+    for peer in PEERS:
+        if peer.system == system.name and peer.package in settings.peers and peer.fits(bench.model):
+            said = peer.ask(settings.peers[peer.package], bench.model, bench.rows, settings.budget)
+            line = bench.write_line(system, peer.label, bench.measure(said.answers))
+            lines.append({**line, "CPU s": float(np.mean(said.seconds)), "set-up CPU s": said.setup})
+    return lines
