@@ -41,6 +41,7 @@ _HOMES = {
     "Checker": "ironrule.checker.checker",
     "Component": "ironrule.rule.rule",
     "Constraint": "ironrule.space.constraints.syntax",
+    "Cost": "ironrule.rule.cost",
     "Counterfactual": "ironrule.rule.counterfactual",
     "Counterfactuals": "ironrule.results.counterfactuals",
     "Diagnosis": "ironrule.results.diagnosis",

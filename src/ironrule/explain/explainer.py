@@ -41,6 +41,7 @@ from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
 from ironrule.results.diagnosis import Diagnosis
 from ironrule.results.explanation import Explanation, Listing, RankedRule
 from ironrule.results.judgement import Judgement, Recheck
+from ironrule.rule.cost import DEFAULT_COST, Cost, parse_cost
 from ironrule.space.codes import EncodedTable
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.domain import DomainMode, parse_domain
@@ -386,6 +387,7 @@ class Explainer:
         features_to_vary: Sequence[str] | str = "all",
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
+        cost: Cost | str = DEFAULT_COST,
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
@@ -411,6 +413,7 @@ class Explainer:
                 features_to_vary=features_to_vary,
                 permitted_range=permitted_range,
                 constraints=constraints,
+                cost=parse_cost(cost),
             ),
             progress,
         )

@@ -34,6 +34,7 @@ from ironrule.model.history import History
 from ironrule.model.protocol import Model, ScoringModel
 from ironrule.model.read_model import TabulatedModel
 from ironrule.rule.box import Box
+from ironrule.rule.cost import CostTable
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.rule.kernels import compute_duals
@@ -113,13 +114,15 @@ class BoxQuery:
     """Is there a counterfactual in this box? Up to ``k`` are wanted.
 
     ``effort`` is a share of what the oracle usually spends on a query, which may be more than 1; None leaves it to the
-    oracle. Only an oracle whose effort can be adjusted is told.
+    oracle. Only an oracle whose effort can be adjusted is told. ``cost`` is for searches of the nearest: what changes
+    cost; None: fewest changes, then least distance. An oracle may use it to choose what it returns first.
     """
 
     case: Case
     box: Box
     k: int = 1
     effort: float | None = None
+    cost: CostTable | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

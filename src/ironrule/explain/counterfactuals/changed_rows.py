@@ -6,7 +6,7 @@ such rows are kept in the user's own terms, and the model is asked about them as
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -70,15 +70,20 @@ def _encode_rows(features: Sequence[Feature], rows: Sequence[Row]) -> tuple[list
 
 
 def round_changes(
-    context: ExplainerContext, query: BoxQuery, items: Sequence[Counterfactual], run: Run
+    context: ExplainerContext,
+    query: BoxQuery,
+    items: Sequence[Counterfactual],
+    run: Run,
+    kept: Collection[str] = (),
 ) -> tuple[Counterfactual, ...]:
     """The same changes with readable numbers, each a little further from the row, where the model and the constraints
-    agree; ``exact`` keeps what was found.
+    agree; ``exact`` keeps what was found, and the features ``kept`` stay as they are.
     """
     rounded = [dict(item.values) for item in items]
     for feature in context.space.features:
         if (
-            not feature.interval
+            feature.name in kept
+            or not feature.interval
             or feature.has_only_integers
             or not is_long_enough(feature.values[0], feature.values[-1])
         ):

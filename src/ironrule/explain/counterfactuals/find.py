@@ -7,13 +7,15 @@ is used where the model can be read, GeCo otherwise.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ironrule.errors import InputError, describe_value
-from ironrule.explain.context import ExplainerContext
+from ironrule.explain.context import ExplainerContext, decide_row
 from ironrule.explain.counterfactuals.additive import NearestChanges, find_additive_changes
+from ironrule.explain.counterfactuals.by_cost import find_cheapest_changes, order_by_cost
 from ironrule.explain.counterfactuals.changed_rows import require_rows_desired
 from ironrule.explain.counterfactuals.nearest import (
     describe_changes,
@@ -23,7 +25,14 @@ from ironrule.explain.counterfactuals.nearest import (
     make_readable,
 )
 from ironrule.explain.counterfactuals.options import ChangeOptions
-from ironrule.explain.extend import extend_to_row
+from ironrule.explain.counterfactuals.row_cost import (
+    RowCost,
+    build_row_cost,
+    check_cost_names,
+    list_price_constraints,
+    list_stepped_numbers,
+)
+from ironrule.explain.extend import extend_to_numbers, extend_to_row
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_case, build_statistics, extend_to_named
 from ironrule.model.protocol import Unreadable
@@ -32,6 +41,7 @@ from ironrule.oracles.combine import verify_oracle
 from ironrule.oracles.protocol import BoxQuery, Run, UserOracle
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.rule.box import Box
+from ironrule.rule.cost import Cost
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.constraints.syntax import Reference, Subject, format_literal
@@ -52,19 +62,23 @@ def find_counterfactuals(
     limits = changes.permitted_range or {}
     ranges = [parse_constraint(_format_range(context.space[name], values)) for name, values in limits.items()]
     _require_changeable(context, changes.names or ())
-    changing = (*context.change_constraints, *map(as_constraint, changes.constraints), *ranges)
+    check_cost_names(context.space, changes.cost)
+    forbidden = list_price_constraints(changes.cost)
+    changing = (*context.change_constraints, *map(as_constraint, changes.constraints), *ranges, *forbidden)
+    context = _extend_to_steps(context, row, changes.cost)
     context = extend_to_named(context, options, changing, changes.names or ())
     case = build_case(context, row, changing, own_model_only=True)
-    query = BoxQuery(case, _build_change_box(case.components, changes.names), options.k)
+    row_cost = None if changes.cost.is_usual else build_row_cost(context, case, changes.cost)
+    table = None if row_cost is None else row_cost.table
+    query = BoxQuery(case, _build_change_box(case.components, changes.names), options.k, cost=table)
     tabulated_model = _choose_tabulated_model(changes.algorithm, context)
     meter = options.start_meter()
     run, name = Run(meter, np.random.default_rng(options.seed)), "Nearest"
     with meter.watch(progress):
-        found = None if tabulated_model is None else find_additive_changes(context, query, run)
-        if found is None and tabulated_model is not None:
+        found = None
+        if tabulated_model is not None:
             try:
-                nearest = find_nearest_changes(context, tabulated_model, query, run)
-                found = describe_changes(context, query, nearest, run)
+                found = _find_exactly(context, tabulated_model, query, row_cost, run)
             except Unreadable as reason:  # constraints on what may change that are too intricate
                 if changes.algorithm == "exact":
                     statement = f"exact counterfactuals are not available here: {reason}"
@@ -75,12 +89,37 @@ def find_counterfactuals(
             found = NearestChanges(tuple(map(case.build_counterfactual, nearest.points)), False, nearest.stopped, 0)
         elif found is None:
             found, name = describe_changes(context, query, find_by_geco(query, run), run), "GeCo"
-        found = make_readable(context, query, found, run)
+        if row_cost is not None:
+            found = replace(found, items=order_by_cost(found.items, row_cost))
+        found = make_readable(context, query, found, run, row_cost)
     if tabulated_model is not None:
         require_rows_desired(context, [item.values for item in found.items])
     statistics = build_statistics(meter, name, options.seed, found.stopped)
     instance = context.space.decode_row(case.user_instance)
     return Counterfactuals(instance, found.items, statistics, found.proven, found.resolution)
+
+
+def _find_exactly(
+    context: ExplainerContext, tabulated_model: TabulatedModel, query: BoxQuery, row_cost: RowCost | None, run: Run
+) -> NearestChanges:
+    """What the exact search finds; raises Unreadable if constraints on what may change are too intricate."""
+    if row_cost is not None:
+        return find_cheapest_changes(context, tabulated_model, query, row_cost, run)
+    found = find_additive_changes(context, query, run)
+    if found is not None:
+        return found
+    return describe_changes(context, query, find_nearest_changes(context, tabulated_model, query, run), run)
+
+
+def _extend_to_steps(context: ExplainerContext, row: Any, cost: Cost) -> ExplainerContext:
+    """The context whose intervals have the numbers that steps lead to."""
+    instance, numbers = decide_row(context, row)[0], dict[str, list[Value]]()
+    for name, step in cost.steps.items():
+        feature = context.space[name]
+        own = feature.value(int(instance[context.space.index(name)]))
+        if feature.interval and own is not None:
+            numbers[name] = list_stepped_numbers(feature, own, step)
+    return extend_to_numbers(context, numbers)
 
 
 def _require_changeable(context: ExplainerContext, names: Sequence[str]) -> None:

@@ -22,6 +22,7 @@ from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.additive import NearestChanges
 from ironrule.explain.counterfactuals.changed_rows import round_changes
 from ironrule.explain.counterfactuals.readable_numbers import RESOLUTION
+from ironrule.explain.counterfactuals.row_cost import RowCost
 from ironrule.explain.query import ask_oracle
 from ironrule.model.intervals import Gaps
 from ironrule.model.read_model import TabulatedModel
@@ -48,11 +49,17 @@ def describe_changes(
     return NearestChanges(items, proof.count >= query.k, stopped, proof.count, proof.resolution)
 
 
-def make_readable(context: ExplainerContext, query: BoxQuery, found: NearestChanges, run: Run) -> NearestChanges:
-    """The same changes with readable numbers."""
-    items = found.items
+def make_readable(
+    context: ExplainerContext, query: BoxQuery, found: NearestChanges, run: Run, row_cost: RowCost | None = None
+) -> NearestChanges:
+    """The same changes with readable numbers; those that move by steps stay as they are."""
+    items, kept = found.items, () if row_cost is None else tuple(row_cost.cost.steps)
     with suppress(BudgetExhausted):  # then the numbers stay as they are
-        items = round_changes(context, query, items, run)
+        items = round_changes(context, query, items, run, kept)
+    if row_cost is not None:
+        pairs = zip(items, found.items, strict=True)
+        lost = [row_cost.measure_distance(new.values) - row_cost.measure_distance(old.values) for new, old in pairs]
+        return replace(found, items=items, resolution=found.resolution + max([0.0, *lost[: found.proven_count]]))
     rounded = any(item.exact for item in items) and found.resolution != RESOLUTION
     resolution = found.resolution + (RESOLUTION if rounded else 0.0)
     return replace(found, items=items, resolution=resolution)
