@@ -35,7 +35,9 @@ class Bench:
     def prepare(cls, model: CarlaModel, settings: Settings) -> Bench:
         """Prove the optima of the first denied rows."""
         rows = model.list_denied_rows(settings.rows)
-        return cls(model, rows, Judge(model), find_optima(model, rows, settings.budget))
+        return cls(
+            model, rows, Judge(model), find_optima(model, rows, settings.budget, settings.list_norms(model.kind))
+        )
 
     def measure(self, answers: Sequence[np.ndarray | None]) -> list[AnswerMeasures | None]:
         """Answers about the first of these rows."""

@@ -1,8 +1,8 @@
 """Other packages on the same rows, each in a process and an environment of its own.
 
-They are dice-ml, actionable-recourse and treecf. The python of each environment is an option of the command; a package without one is left out. Answers come back in
-model columns or as raw values, and are measured as all others are. dice-ml and actionable-recourse are told what is
-immutable in their own ways; treecf freezes columns.
+They are dice-ml, actionable-recourse and treecf. The python of each environment is an option of the command; a package
+without one is left out. Answers come back in model columns or as raw values, and are measured as all others are. All
+are told what is immutable in their own ways.
 """
 
 from __future__ import annotations
