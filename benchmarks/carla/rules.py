@@ -21,6 +21,7 @@ from benchmarks.stopwatch import timed
 from ironrule import Budget, Explainer
 from ironrule.errors import IronruleError
 from ironrule.progress import track
+from ironrule.verdict.verdict import Quality
 
 ALGORITHM = "greedy_cf"
 
@@ -77,14 +78,16 @@ def _explain_rows(
             found["no rule"] += 1
             reason = str(error).splitlines()[0]
             continue
-        verdict = judge.judge(row, explanation.rule, budget=Budget(seconds=settings.budget)).verdict
-        found[type(verdict).__name__] += 1
+        judgement = judge.judge(row, explanation.rule, budget=Budget(seconds=settings.budget))
+        found[type(judgement.verdict).__name__] += 1
+        found["minimum"] += judgement.quality is Quality.MINIMUM
         lengths.append(explanation.rule.cardinality)
         taken.append(time.cpu)
     return {
         "system": system.name,
         "rows": len(rows),
         "hold": found["Proven"],
+        "minimum": found["minimum"],
         "have an exception": found["Refuted"],
         "not decided": found["Unrefuted"],
         "no rule": found["no rule"],

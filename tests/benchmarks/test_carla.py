@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,20 @@ from benchmarks.carla.rules import compare_rules
 from benchmarks.carla.settings import Settings
 from benchmarks.carla.stored_answers import exchange_columns, load_answers
 from benchmarks.carla.systems import SYSTEMS, Absence, System, answer_rows
+from ironrule.oracles import ORACLES
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Run
+from ironrule.verdict.verdict import Unrefuted, Verdict
+
+
+class BlindOracle:
+    """Finds nothing."""
+
+    capabilities = NO_CAPABILITIES
+
+    def find(self, _query: BoxQuery, _run: Run) -> Verdict:
+        """Never refutes."""
+        return Unrefuted(tried=0, samples=0, confidence=0.0)
+
 
 RNG = np.random.default_rng(3)
 
@@ -309,3 +324,15 @@ def test_rules_are_judged_by_proof() -> None:
     settings = Settings(rows=3, seeds=1, budget=30.0, only="exact")
     (line,) = compare_rules(MODEL, settings)
     assert (line["rows"], line["hold"], line["have an exception"], line["no rule"]) == (3, 3, 0, 0)
+
+
+def test_a_rule_that_an_oracle_could_not_refute_may_have_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that finds nothing lets the shortest candidate pass."""
+    monkeypatch.setitem(ORACLES, "blind", BlindOracle)
+    monkeypatch.setattr("benchmarks.carla.rules.SYSTEMS", (System("blind"), System("nobody's")))
+    denied = ~MODEL.approve(MODEL.encoded)
+    denied[-1] = True  # one row that is approved, so that the past rules out little
+    unseen = replace(MODEL, table=MODEL.table[denied].reset_index(drop=True))
+    line, absent = compare_rules(unseen, Settings(rows=3, seeds=1, budget=30.0))
+    assert (line["hold"], line["minimum"], line["have an exception"], line["not decided"]) == (0, 0, 3, 0)
+    assert absent["note"] == "not in the registry"
