@@ -22,6 +22,7 @@ from benchmarks.carla.nearest import measure_nearest
 from benchmarks.carla.peers import PEERS
 from benchmarks.carla.rules import compare_rules
 from benchmarks.carla.settings import Settings
+from benchmarks.carla.tables import format_table
 from benchmarks.report import parser, show, store
 
 PACKAGES = sorted({peer.package for peer in PEERS})
@@ -57,9 +58,7 @@ def show_table(model: CarlaModel, lines: Sequence[Line]) -> None:
         known = [line for line in lines if any(line.get(name) is not None for name in names)]
         columns = ("system", "who", "rows", "seeds", *names)
         show(f"{model.name}: {title}", [{name: line.get(name) for name in columns} for line in known])
-    for line in lines:
-        if "note" in line:
-            print(f"left out: {line['system']}: {line['note']}")
+    print(f"\n{format_table(lines)}")
 
 
 def run_table(settings: Settings, models: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.carla.findings import EXCHANGED
+from benchmarks.carla.findings import EXCHANGED, PUT_RIGHT
 from benchmarks.carla.measures import AnswerMeasures, Judge, summarize
 from benchmarks.carla.models import CarlaModel
 from benchmarks.carla.optima import Optimum, find_optima, measure_gaps
@@ -97,7 +97,7 @@ def _write_stored_lines(bench: Bench, system: System, answers: StoredAnswers) ->
     who = f"CARLA {answers.version}"
     said = [(who, answers)]
     if answers.method == "focus":
-        said.append((f"{who}, columns put right", exchange_columns(answers, bench.model.columns, *EXCHANGED)))
+        said.append((f"{who}, {PUT_RIGHT}", exchange_columns(answers, bench.model.columns, *EXCHANGED)))
     lines = []
     for name, one in said:
         line = bench.write_line(system, name, bench.measure(one.answers[: len(rows)]))

@@ -14,6 +14,7 @@ from benchmarks.carla.models import ADULT_NUMBERS, CarlaModel
 from benchmarks.carla.stored_answers import StoredAnswers, load_answers
 
 EXCHANGED = ADULT_NUMBERS[4:]  # capital-loss and hours-per-week
+PUT_RIGHT = "columns put right"  # FOCUS's answers with these two exchanged back
 Finding = dict[str, Any]
 
 

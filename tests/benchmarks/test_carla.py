@@ -26,6 +26,7 @@ from benchmarks.carla.rules import compare_rules
 from benchmarks.carla.settings import Settings
 from benchmarks.carla.stored_answers import exchange_columns, load_answers
 from benchmarks.carla.systems import SYSTEMS, Absence, System, answer_rows
+from benchmarks.carla.tables import format_table
 from ironrule.oracles import ORACLES
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Run
 from ironrule.verdict.verdict import Unrefuted, Verdict
@@ -253,6 +254,25 @@ def test_a_table_has_a_line_for_the_paper_for_carla_and_for_ours() -> None:
     assert paper["redundancy"] == find_paper_figures("adult", "linear", "tensorflow")["GS"].redundancy
     assert (carla["rows"], carla["success"], carla["CPU s"]) == (3, pytest.approx(1 / 3), 0.5)
     assert (ours["rows"], ours["seeds"]) == (6, 2)
+    shown = format_table(lines).splitlines()
+    assert shown[0].startswith("| system | success: paper / CARLA / ours | ")
+    assert shown[2].startswith(f"| growing_spheres | 1 / 0.33 / {ours['success']:.2g} | 3.37 / ")
+    assert len({line.count(" | ") for line in (shown[0], shown[2])}) == 1
+
+
+def test_tables_tell_other_packages_apart_and_name_what_was_left_out() -> None:
+    lines = [
+        {"system": "focus", "who": "CARLA 0.0.5", "success": 0.67, "possible": 34},
+        {"system": "focus", "who": "CARLA 0.0.5, columns put right", "success": 0.66},
+        {"system": "focus", "who": "ours", "note": "not in the registry"},
+        {"system": "exact", "who": "treecf 0.3.2", "success": 1.0},
+    ]
+    shown = format_table(lines)
+    assert "| focus | - / 0.67 / - |" in shown
+    assert "| 34 / - |" in shown
+    assert "| focus, CARLA 0.0.5, columns put right | 0.66 |" in shown
+    assert "| exact, treecf 0.3.2 | 1 |" in shown
+    assert shown.endswith("Left out: focus, not in the registry.")
 
 
 def test_rows_other_than_those_that_carla_explained_are_refused(stored: Path) -> None:
