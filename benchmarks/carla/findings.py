@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.carla.feature_tweaks import list_trees, tweak_features
 from benchmarks.carla.measures import Judge
 from benchmarks.carla.models import ADULT_NUMBERS, CarlaModel
 from benchmarks.carla.stored_answers import StoredAnswers, load_answers
@@ -74,7 +75,27 @@ def _describe_answers(model: CarlaModel, answers: StoredAnswers) -> list[Finding
         {"subject": subject, "what": what, "count": int(np.count_nonzero(np.array(found, dtype=bool))), "of": len(of)}
         for what, (found, of) in counts.items()
     ]
-    return [line for line in lines if line["count"]]
+    lines = [line for line in lines if line["count"]]
+    return lines + (_describe_tweaks(model, answers, subject) if answers.method == "ft" else [])
+
+
+def _describe_tweaks(model: CarlaModel, answers: StoredAnswers, subject: str) -> list[Finding]:
+    """Whether the answers are those of the algorithm by the letter, and what one more question would change."""
+    trees = list_trees(model)
+    literal = [tweak_features(model, trees, row) for row in answers.rows]
+    same = sum(
+        (said is None and own is None) or (said is not None and own is not None and np.allclose(said, own, atol=1e-5))
+        for said, own in zip(answers.answers, literal, strict=True)
+    )
+    asked = [tweak_features(model, trees, row, asks_ensemble=True) for row in answers.rows]
+    found = sum(one is not None for one in asked)
+    return [
+        {"subject": subject, "what": what, "count": int(count), "of": len(answers.rows)}
+        for what, count in (
+            ("rows with the answer, or none, of the algorithm by the letter", same),
+            ("rows with an answer if the ensemble is asked, not one tree", found),
+        )
+    ]
 
 
 def flag_exchanged(model: CarlaModel, pairs: list[tuple[np.ndarray, np.ndarray]]) -> list[bool]:

@@ -28,7 +28,7 @@ COLUMNS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 def format_table(lines: Sequence[Mapping[str, Any]]) -> str:
     """The lines of one model as a table."""
-    systems = list(dict.fromkeys(line["system"] for line in lines))
+    systems = list(dict.fromkeys(line["system"] for line in lines if "note" not in line))
     heads = [f"{title}: {' / '.join(who)}" for title, (_, who) in COLUMNS.items()]
     rows = [f"| system | {' | '.join(heads)} |", "|---" + "|--:" * len(heads) + "|"]
     for system in systems:

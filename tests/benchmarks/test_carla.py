@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
 from benchmarks.carla.comparison import Bench, compare
+from benchmarks.carla.feature_tweaks import list_trees, tweak_features
 from benchmarks.carla.findings import flag_exchanged, lies_between_values
 from benchmarks.carla.measures import AnswerMeasures, Judge, summarize
 from benchmarks.carla.models import CarlaModel, build_forest, build_linear, build_network
@@ -208,6 +209,35 @@ def test_forests_decide_as_their_nodes_say(tmp_path: Path) -> None:
         shares.append(reached[:, 1] / reached.sum(axis=1))
     said = build_forest(tmp_path / "forest.npz", 3).predict_proba(points)[:, 1]
     assert said == pytest.approx(np.mean(shares, axis=0))
+
+
+def build_stumps(file: Path, stumps: list[tuple[int, float, float, float]]) -> CarlaModel:
+    """A forest of stumps: feature, threshold, and the share of the desired class on either side."""
+    stored: dict[str, Any] = {"n": len(stumps)}
+    for place, (feature, threshold, low, high) in enumerate(stumps):
+        stored |= {
+            f"l{place}": [1, -1, -1],
+            f"r{place}": [2, -1, -1],
+            f"f{place}": [feature, -2, -2],
+            f"t{place}": [threshold, -2.0, -2.0],
+            f"v{place}": np.array([[1.0, 1.0], [1 - low, low], [1 - high, high]]),
+        }
+    np.savez(file, **stored)
+    table = pd.DataFrame({"a": [0.0, 1.0], "b": [0.0, 1.0]})
+    prepare = ColumnTransformer([("numbers", MinMaxScaler(), ["a", "b"])]).fit(table)
+    pipeline = Pipeline([("prepare", prepare), ("model", build_forest(file, 2))])
+    return CarlaModel("made up", "forest", "sklearn", pipeline, table, ())
+
+
+def test_a_tweak_is_epsilon_beyond_the_threshold_of_one_tree(tmp_path: Path) -> None:
+    weak, strong = (0, 0.5, 0.45, 0.55), [(1, 0.7, 0.1, 0.9)] * 4
+    model = build_stumps(tmp_path / "forest.npz", [weak, *strong])
+    row, trees = np.array([0.3, 0.2]), list_trees(model)
+    # The weak tree is satisfied by the nearer change, 0.6, but the others outvote it.
+    assert tweak_features(model, trees, row) is None
+    assert tweak_features(model, trees, row, asks_ensemble=True) == pytest.approx([0.3, 0.8])
+    # A row that the weak tree approves already gets a change of the other feature at once.
+    assert tweak_features(model, trees, np.array([0.9, 0.2])) == pytest.approx([0.9, 0.8])
 
 
 @pytest.fixture
