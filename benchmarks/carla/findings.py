@@ -10,12 +10,21 @@ from typing import Any
 import numpy as np
 
 from benchmarks.carla.feature_tweaks import list_trees, tweak_features
-from benchmarks.carla.measures import Judge
+from benchmarks.carla.measures import Judge, summarize
 from benchmarks.carla.models import ADULT_NUMBERS, CarlaModel
 from benchmarks.carla.stored_answers import StoredAnswers, load_answers
 
 EXCHANGED = ADULT_NUMBERS[4:]  # capital-loss and hours-per-week
 PUT_RIGHT = "columns put right"  # FOCUS's answers with these two exchanged back
+REPORTED = {
+    "success": "success",
+    "redundancy": "red",
+    "violations": "viol",
+    "l0": "l0",
+    "l1": "l1",
+    "l2": "l2",
+    "yNN": "ynn",
+}  # by our names, as measures.jsonl has them
 Finding = dict[str, Any]
 
 
@@ -76,7 +85,17 @@ def _describe_answers(model: CarlaModel, answers: StoredAnswers) -> list[Finding
         for what, (found, of) in counts.items()
     ]
     lines = [line for line in lines if line["count"]]
+    lines += _describe_measures(model, answers, subject)
     return lines + (_describe_tweaks(model, answers, subject) if answers.method == "ft" else [])
+
+
+def _describe_measures(model: CarlaModel, answers: StoredAnswers, subject: str) -> list[Finding]:
+    """How many of the measures that CARLA reports of these answers come out the same here."""
+    judge = Judge(model)
+    own = summarize([judge.measure(*pair) for pair in zip(answers.rows, answers.answers, strict=True)])
+    pairs = [(own[name], answers.reported[short]) for name, short in REPORTED.items() if short in answers.reported]
+    same = sum(ours is not None and bool(np.isclose(ours, theirs, rtol=1e-6)) for ours, theirs in pairs)
+    return [{"subject": subject, "what": "measures as CARLA reports them", "count": same, "of": len(pairs)}]
 
 
 def _describe_tweaks(model: CarlaModel, answers: StoredAnswers, subject: str) -> list[Finding]:
