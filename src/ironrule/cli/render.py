@@ -28,7 +28,7 @@ from ironrule.report.text import (
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import join_conditions
 from ironrule.verdict.verdict import Quality
-from ironrule.wording import format_count, format_names, format_resolution, format_size, format_value
+from ironrule.wording import format_count, format_names, format_size, format_value
 
 if TYPE_CHECKING:
     from ironrule.checker.result import Check
@@ -133,7 +133,7 @@ def render_counterfactuals(counterfactuals: Counterfactuals) -> str:
         none = "There is no counterfactual, and that is proven: allow more changes."
     parts = _render_changes(counterfactuals.items) or [format_line(none)]
     if counterfactuals.proven and counterfactuals.items:
-        within = format_resolution(counterfactuals.resolution)
+        within = counterfactuals.within
         nearest = f"Proven: each is the nearest that does not change all the features of one above{within}."
         parts.append(format_line(nearest))
     stopped = _render_stop(describe_counterfactuals_stop(counterfactuals.statistics))

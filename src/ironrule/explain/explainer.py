@@ -37,6 +37,7 @@ from ironrule.explain.options import (
     require_explanation,
 )
 from ironrule.model.decision import DecisionTarget
+from ironrule.model.target import parse_target
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
 from ironrule.results.diagnosis import Diagnosis
 from ironrule.results.explanation import Explanation, Listing, RankedRule
@@ -57,7 +58,9 @@ if TYPE_CHECKING:
     from ironrule.explain.ladder import LadderOptions
     from ironrule.oracles.protocol import UserOracle
     from ironrule.results.batch import Batch
+    from ironrule.results.counterfactuals_batch import CounterfactualsBatch
     from ironrule.results.ladder import Ladder
+    from ironrule.results.region import CounterfactualRegion
     from ironrule.search.problem import Algorithm
 
 
@@ -388,6 +391,7 @@ class Explainer:
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
         cost: Cost | str = DEFAULT_COST,
+        target: Any = None,
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
@@ -414,9 +418,80 @@ class Explainer:
                 permitted_range=permitted_range,
                 constraints=constraints,
                 cost=parse_cost(cost),
+                target=parse_target(target),
             ),
             progress,
         )
+
+    def counterfactuals_many(
+        self,
+        rows: Any = None,
+        k: int = 1,
+        *,
+        output: str | Path | None = None,
+        workers: int | None = None,
+        algorithm: Literal["auto", "exact", "geco"] | UserOracle = "auto",
+        features_to_vary: Sequence[str] | str = "all",
+        permitted_range: Mapping[str, Sequence[Value]] | None = None,
+        constraints: Sequence[str | Constraint] = (),
+        cost: Cost | str = DEFAULT_COST,
+        target: Any = None,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
+    ) -> CounterfactualsBatch:
+        """The counterfactuals of every undesired row: of a table, of the past rows with given numbers, or of all past
+        rows. The options are those of :meth:`counterfactuals`, which gives the same for each row alone; the budget is
+        that of one row.
+
+        Rows are shared out to all processors, or to as many ``workers``. With ``output``, a folder, finished rows are
+        written there as Parquet; whatever ends the work, the same call goes on where it ended. ``to_frame`` of what is
+        returned is a table of all counterfactuals.
+        """
+        from ironrule.explain.batch.rows import extend_to_rows
+        from ironrule.explain.batch.run import choose_pool
+        from ironrule.explain.counterfactuals.many import find_many_counterfactuals
+        from ironrule.explain.counterfactuals.options import ChangeOptions
+        from ironrule.explain.counterfactuals.targets import build_target_context
+
+        wanted = parse_target(target)
+        return find_many_counterfactuals(
+            extend_to_rows(build_target_context(self._context, wanted, progress), rows),
+            rows,
+            SearchOptions(k=k, budget=budget, seed=seed),
+            ChangeOptions(
+                algorithm=algorithm,
+                features_to_vary=features_to_vary,
+                permitted_range=permitted_range,
+                constraints=constraints,
+                cost=parse_cost(cost),
+                target=wanted,
+            ),
+            folder=output,
+            pool=choose_pool("local", workers, None),
+            progress=progress,
+        )
+
+    def counterfactual_region(
+        self,
+        counterfactual: Any,
+        features: Sequence[str] | str = "changed",
+        *,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
+    ) -> CounterfactualRegion:
+        """A box around a counterfactual in which every point has the desired outcome, grown as far as it goes.
+
+        ``features`` that vary are those that the counterfactual changes ("changed"), "all", or some by name; all others
+        stay as they are in it. Where the model can be read this is proven, and ``maximal`` says whether no bound can
+        move further; else the verdict has a bound on the share of other points. Roles and constraints on single
+        features are respected. In the place of a counterfactual, any row with the desired outcome will do.
+        """
+        from ironrule.explain.counterfactuals.regions import find_region
+
+        options = SearchOptions(k=1, budget=budget, seed=seed)
+        return find_region(self._context, counterfactual, features, options, progress)
 
     def rules(
         self,

@@ -15,7 +15,7 @@ import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points
 from ironrule.errors import ModelError, TableError
-from ironrule.model.decision import Decision, DecisionTarget, build_decision, require_probability_threshold
+from ironrule.model.decision import Decision, DecisionTarget, build_target_decision, require_probability_threshold
 from ironrule.model.scores import Score, build_score, raise_without_scores
 from ironrule.progress import track
 from ironrule.space.codes import EncodedTable
@@ -81,7 +81,7 @@ class BlackBox:
 
 def build_black_box(model: Any, table: Table, space: Space, target: DecisionTarget) -> BlackBox:
     """A user's model over a space, checked: rows rebuilt from codes must get the outcome of the user's own."""
-    decision = build_decision(model, target.desired, target.threshold, target.direction)
+    decision = build_target_decision(model, target)
     layout = make_layout_builder(model, table)(space.features)
     box = BlackBox(layout, decision, score=build_score(model, target))
     _check_layout(box, table, space)
@@ -178,7 +178,8 @@ class ModelSet:
 
 def build_model_set(models: Sequence[Any], table: Table, space: Space, target: DecisionTarget) -> ModelSet:
     """The models, checked, as they are asked."""
-    require_probability_threshold(models[0], target.threshold)  # as it was given: a margin may move it anywhere
+    for threshold in (target.threshold, target.upper):
+        require_probability_threshold(models[0], threshold)  # as it was given: a margin may move it anywhere
     own = build_black_box(models[0], table, space, target)
     if len(models) == 1 and target.margin == 0:
         return ModelSet(own, (own,))

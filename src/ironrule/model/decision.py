@@ -26,6 +26,7 @@ import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array
 from ironrule.errors import InputError, ModelError, OutcomeError, describe_value
+from ironrule.model.thread_limit import limit_threads
 from ironrule.space.feature import is_missing, value_from_json, value_to_json
 from ironrule.space.table import to_python_value
 from ironrule.wording import format_count
@@ -81,6 +82,16 @@ def build_decision(model: Any, desired: Any, threshold: float | None, direction:
     if not callable(model):
         raise ModelError(expected="a model must be a function or have a predict method", got=type(model).__name__)
     return _build_function_decision(model, desired, threshold, direction)
+
+
+def build_target_decision(model: Any, target: DecisionTarget) -> Decision:
+    """The decision of a model for a target, which may be a band of scores."""
+    if target.upper is None:
+        return build_decision(model, target.desired, target.threshold, target.direction)
+    too_high = build_decision(model, target.desired, target.upper)
+    above = None if target.threshold is None else build_decision(model, target.desired, target.threshold).criterion
+    name = f"a score that is not {'up' if above is None else f'above {target.threshold!r} and up'} to {target.upper!r}"
+    return replace(too_high, criterion=BandCriterion(above, too_high.criterion), undesired_name=name)
 
 
 def _build_estimator_decision(model: Any, desired: Any, threshold: float | None, direction: Direction) -> Decision:
@@ -235,6 +246,18 @@ class LabelCriterion:
         return mask
 
 
+@dataclass(frozen=True, slots=True)
+class BandCriterion:
+    """Scores of a band: desired if one criterion holds (where there is one) and the other, for higher scores, not."""
+
+    above: Callable[[AnyArray], BoolArray] | None
+    too_high: Callable[[AnyArray], BoolArray]
+
+    def __call__(self, answer: AnyArray) -> BoolArray:
+        low_enough = ~self.too_high(answer)
+        return low_enough if self.above is None else low_enough & self.above(answer)
+
+
 def _flag_equal(labels: AnyArray, wanted: Sequence[Any]) -> BoolArray:
     """Which labels are among the wanted ones."""
     mask = np.zeros(len(labels), dtype=np.bool_)
@@ -378,7 +401,8 @@ def _require_finite(answer: AnyArray) -> None:
 def ask_model(ask: Ask, table: Any, rows: int) -> AnyArray:
     """The model's answer as an array with something for every row; its own exception is shown, not swallowed."""
     try:
-        answer = _to_array(ask(table), rows)
+        with limit_threads(rows):
+            answer = _to_array(ask(table), rows)
     except ModelError:
         raise
     except (Exception, SystemExit) as error:  # whatever the user's model raises is reported as its failure
@@ -426,13 +450,15 @@ def drop_single_column(answer: AnyArray) -> AnyArray:
 class DecisionTarget:
     """What counts as desired: the classes, or scores above or below a threshold, and the margin by which scores may
     move. ``direction`` is "below" only with a threshold, and then no class is named: scores are those of a function or
-    a regression, or the probabilities of class 1 of a classifier of 0 and 1.
+    a regression, or the probabilities of class 1 of a classifier of 0 and 1. With ``upper``, scores above that are not
+    desired either, whether there is a threshold or not; this is for counterfactuals alone.
     """
 
     desired: tuple[Any, ...] | None = None
     threshold: float | None = None
     margin: float = 0.0
     direction: Direction = "above"
+    upper: float | None = None
 
     @classmethod
     def from_arguments(

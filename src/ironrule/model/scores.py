@@ -33,13 +33,15 @@ class Score:
     """How a model is asked for numbers (``ask``), and what they mean.
 
     One number per row is compared with ``threshold``; of a number per class, those of the desired classes (``wanted``)
-    are, or the largest of them with the largest of all others where there is no threshold.
+    are, or the largest of them with the largest of all others where there is no threshold. In a band of scores, up to
+    ``upper``, the nearer end counts.
     """
 
     ask: Ask
     wanted: tuple[int, ...] | None
     threshold: float | None
     direction: Direction = "above"
+    upper: float | None = None
 
     def __call__(self, table: Any, rows: int) -> Float64Array:
         """The scores of a table's rows; raises InputError if the model answers labels."""
@@ -51,9 +53,12 @@ class Score:
             own = [place for place in self.wanted or () if type(place) is int and place < numbers.shape[1]]
             if not 0 < len(own) < numbers.shape[1]:
                 raise_without_scores(f"{numbers.shape[1]} columns, which are not those of the classes")
-            if self.threshold is None:
+            if self.threshold is None and self.upper is None:
                 return np.asarray(numbers[:, own].max(axis=1) - np.delete(numbers, own, axis=1).max(axis=1))
             numbers = numbers[:, own].sum(axis=1)
+        if self.upper is not None:
+            below = self.upper - numbers
+            return below if self.threshold is None else np.minimum(below, numbers - self.threshold)
         threshold = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
         return numbers - threshold if self.direction == "above" else threshold - numbers
 
@@ -75,10 +80,10 @@ def build_score(model: Any, target: DecisionTarget) -> Score | None:
     threshold, direction = target.threshold, target.direction
     labels = read_classes(model) if hasattr(model, "predict") else None
     if not labels:  # a function, or a regression
-        return Score(getattr(model, "predict", model), target.desired, threshold, direction)
+        return Score(getattr(model, "predict", model), target.desired, threshold, direction, target.upper)
     wanted = tuple(split_classes(labels, resolve_desired_labels(target.desired, labels))[0])
     if hasattr(model, "predict_proba"):
-        return Score(model.predict_proba, wanted, threshold, direction)
+        return Score(model.predict_proba, wanted, threshold, direction, target.upper)
     if not hasattr(model, "decision_function"):
         return None
     if len(labels) > 2:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ironrule.results.judgement import Judgement
     from ironrule.results.ladder import Ladder
     from ironrule.results.notice import NoticeOptions
+    from ironrule.results.region import CounterfactualRegion
     from ironrule.space.space import Space
 
 
@@ -56,6 +57,20 @@ def render_counterfactuals(counterfactuals: Counterfactuals) -> str:
     from ironrule.report import html
 
     return html.render_counterfactuals(counterfactuals)
+
+
+def plot_counterfactuals(counterfactuals: Counterfactuals, ax: Axes | None) -> Axes:
+    """A plot of what counterfactuals change on matplotlib's axes."""
+    from ironrule.report.plots import matplotlib_plots
+
+    return matplotlib_plots.plot_counterfactuals(counterfactuals, ax)
+
+
+def plot_region(region: CounterfactualRegion, ax: Axes | None) -> Axes:
+    """A plot of a region on matplotlib's axes."""
+    from ironrule.report.plots import matplotlib_plots
+
+    return matplotlib_plots.plot_region(region, ax)
 
 
 def format_judgement(judgement: Judgement) -> str:

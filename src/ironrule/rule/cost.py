@@ -13,8 +13,9 @@ features' parts, or the largest of them. Parts are never negative, and keeping t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Literal, NamedTuple, get_args
 
 from ironrule.arrays import Float64Array, Points
@@ -65,9 +66,10 @@ class Cost:
                     code="unknown-cost",
                 )
         for name in ("prices", "steps"):
-            if not isinstance(getattr(self, name), Mapping):
-                expected = f"{name} must be a mapping from features to numbers"
-                raise InputError(expected=expected, got=describe_value(getattr(self, name)), code="bad-cost")
+            given = getattr(self, name)
+            if not isinstance(given, Mapping) or not all(isinstance(feature, str) for feature in given):
+                expected = f"{name} must be a mapping from names of features to numbers"
+                raise InputError(expected=expected, got=describe_value(given), code="bad-cost")
         prices = {name: _parse_price(name, price) for name, price in self.prices.items()}
         object.__setattr__(self, "prices", prices)
         object.__setattr__(self, "steps", {name: _parse_step(name, step) for name, step in self.steps.items()})
@@ -81,6 +83,7 @@ class Cost:
                 hint="use norm='l1'",
                 code="bad-cost",
             )
+        object.__setattr__(self, "per_change", float(self.per_change))
 
     def get_price(self, name: str) -> DirectedPrice:
         """What a unit of distance costs for a feature, upwards and downwards."""
@@ -151,9 +154,51 @@ def parse_cost(cost: Any) -> Cost:
     )
 
 
+def parse_price_texts(texts: Sequence[str]) -> dict[str, float | dict[str, float]]:
+    """Prices as people write them on one line each: one number, or one upwards and one downwards.
+
+    >>> parse_price_texts(["income=2", "debt=1:5", "age=inf"])
+    {'income': 2.0, 'debt': {'up': 1.0, 'down': 5.0}, 'age': inf}
+    """
+    prices: dict[str, float | dict[str, float]] = {}
+    for text in texts:
+        name, numbers = _split_text(text, "a price must be written as income=2, or as income=1:5 (up:down)")
+        each = [_parse_number(number, text) for number in numbers.split(":")]
+        if len(each) > len(PRICE_DIRECTIONS):
+            expected = "a price must be one number, or one upwards and one downwards"
+            raise InputError(expected=expected, got=describe_value(text), code="bad-cost")
+        prices[name] = each[0] if len(each) == 1 else dict(zip(PRICE_DIRECTIONS, each, strict=True))
+    return prices
+
+
+def parse_step_texts(texts: Sequence[str]) -> dict[str, float]:
+    """Steps as people write them.
+
+    >>> parse_step_texts(["amount=50"])
+    {'amount': 50.0}
+    """
+    pairs = (_split_text(text, "a step must be written as amount=50") for text in texts)
+    return {name: _parse_number(number, f"{name}={number}") for name, number in pairs}
+
+
+def _split_text(text: str, expected: str) -> tuple[str, str]:
+    name, sign, numbers = text.rpartition("=")
+    if not sign or not name.strip():
+        raise InputError(expected=expected, got=describe_value(text), code="bad-cost")
+    return name.strip(), numbers.strip()
+
+
+def _parse_number(text: str, whole: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        expected = f"{whole!r} must have numbers after the equals sign"
+        raise InputError(expected=expected, got=describe_value(text), code="bad-cost") from None
+
+
 def _is_number(value: Any) -> bool:
     """Whether a value is a real number, infinity included."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
         return not math.isnan(float(value))

@@ -101,15 +101,6 @@ def test_an_explainer_finds_past_rows_by_it(loans: Any, variant: Any) -> None:
     assert all(item.values[name] >= denied[0] for item in limited)
 
 
-@pytest.mark.parametrize("algorithm", [ironrule.GreedyRuleCF(), ironrule.GeneticRuleCF()])
-def test_it_stands_under_the_algorithms_of_the_paper(loans: Any, algorithm: Any) -> None:
-    model, rows = loans
-    denied = next(row for row in rows if not model.predict([row])[0])
-    explainer = ironrule.Explainer(model.predict, rows, desired=True, oracle="face")
-    found = explainer.explain(denied, algorithm=algorithm, budget=ironrule.Budget(evaluations=20_000))
-    assert not isinstance(found.verdict, ironrule.Proven)
-
-
 @pytest.mark.parametrize("wrong", [{"variant": "kde"}, {"neighbours": 0}, {"radius": -1.0}, {"rows": 2.5}])
 def test_options_that_make_no_sense_are_refused(wrong: Any) -> None:
     with pytest.raises(InputError, match=r"must be (a positive|one of)"):

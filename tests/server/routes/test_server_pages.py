@@ -157,6 +157,19 @@ def test_counterfactuals_obey_constraints_that_are_typed(client: httpx.Client) -
         assert all(after >= now["duration_in_month"] for after in durations)
 
 
+def test_counterfactuals_obey_prices_that_are_typed(client: httpx.Client) -> None:
+    typed = {"cost": "l1", "scale": "mad", "prices": "duration_in_month=inf\r\njob=2", "steps": "credit_amount=500"}
+    where = client.post(f"/applicants/{DENIED}/counterfactuals", data=typed).headers["location"]
+    while not where.startswith("/counterfactuals"):
+        where = client.get(where).headers.get("location", where)
+    data = client.get(f"{where}.json").json()
+    assert data["counterfactuals"]
+    assert not [one for way in data["counterfactuals"] for one in way if one["feature"] == "duration_in_month"]
+    assert "by the cost asked for" in data["within"]
+    wrong = client.post(f"/applicants/{DENIED}/counterfactuals", data={"prices": "job=cheap"}, follow_redirects=True)
+    assert "must have numbers" in wrong.text
+
+
 def test_a_constraint_that_cannot_be_read_is_told(client: httpx.Client) -> None:
     answers = [
         client.post(f"/applicants/{DENIED}/counterfactuals", data={"constraints": text}, follow_redirects=True)

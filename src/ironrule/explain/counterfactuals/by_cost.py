@@ -31,24 +31,22 @@ def find_cheapest_changes(
         return additive
     search, is_sound = _build_search(context, tabulated_model, query, row_cost, run)
     items, found, resolution, count, stopped = list[Counterfactual](), list[frozenset[int]](), 0.0, 0, None
-    try:
-        while len(items) < query.k:
+    while len(items) < query.k and stopped is None:
+        try:
             answer = search.find_next(found)
-            if answer.point is None:
-                is_sound = is_sound and answer.bound == np.inf
-                break
-            item = query.case.build_counterfactual(answer.point)
-            items.append(item)
-            apart = row_cost.measure_difference(answer.cost, answer.bound)
-            is_sound = is_sound and row_cost.is_close(item.values, apart)
-            count += is_sound
-            resolution = max(resolution, apart) if is_sound else resolution
-            found.append(frozenset(np.flatnonzero(answer.point != query.case.instance).tolist()))
-    except (BudgetExhausted, KeyboardInterrupt) as stop:
-        is_sound, stopped = False, name_stop(stop, run.meter)
-        if search.best is not None:
-            items.append(query.case.build_counterfactual(search.best))
-    return NearestChanges(tuple(items), is_sound, stopped, count, resolution)
+        except (BudgetExhausted, KeyboardInterrupt) as stop:
+            answer, stopped = search.answer, name_stop(stop, run.meter)
+        if answer.point is None:
+            is_sound = is_sound and answer.bound == np.inf
+            break
+        items.append(query.case.build_counterfactual(answer.point))
+        apart = row_cost.measure_difference(answer.cost, answer.bound)
+        is_sound = is_sound and row_cost.is_close(items[-1].values, apart)
+        count += is_sound
+        resolution = max(resolution, apart) if is_sound else resolution
+        found.append(frozenset(np.flatnonzero(answer.point != query.case.instance).tolist()))
+    is_whole = stopped is None or len(items) == query.k
+    return NearestChanges(tuple(items), is_sound and is_whole, stopped, count, resolution)
 
 
 def _build_search(

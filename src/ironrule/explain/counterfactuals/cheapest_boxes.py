@@ -72,16 +72,18 @@ class CheapestBoxSearch:
     heap: list[CostedBox] = field(default_factory=list)
     count: int = 0
     left: float = math.inf  # the least bound of what can neither be closed nor cut
+    current: float = math.inf  # the bound of the box that is looked at
 
     def find_next(self, earlier: Sequence[frozenset[int]]) -> CheapestPoint:
         """The cheapest counterfactual that changes all the features of no earlier one."""
         self.best, self.best_cost, self.earlier, self.left = None, math.inf, earlier, math.inf
-        self.heap, questions = [], 0
+        self.heap, self.current, questions = [], 0.0, 0
         self._push(self.box, frozenset())
         while self.heap and self.heap[0].bound < self._limit:
             if questions >= MAX_QUESTIONS:
                 self.left = min(self.left, self.heap[0].bound)
                 break
+            self.current = self.heap[0].bound
             self.run.meter.check()
             cheapest = heapq.heappop(self.heap)
             box = self._trim(cheapest.box, cheapest.changing)
@@ -90,9 +92,16 @@ class CheapestBoxSearch:
             questions += 1
             if not self._is_closed(box):
                 self._cut(cheapest.bound, box, cheapest.changing)
+        self.current = math.inf
+        return self.answer
+
+    @property
+    def answer(self) -> CheapestPoint:
+        """What is known now, also where the search was ended by an exception."""
+        bound = min(self.left, self.current)
         if self.best is None:
-            return CheapestPoint(None, math.inf, self.left)
-        return CheapestPoint(self.best, self.best_cost, min(self.left, self.best_cost))
+            return CheapestPoint(None, math.inf, bound)
+        return CheapestPoint(self.best, self.best_cost, min(bound, self.best_cost))
 
     @property
     def _limit(self) -> float:
@@ -167,7 +176,7 @@ class CheapestBoxSearch:
 
     def _make_cheaper(self, point: Points) -> Points:
         """The point with one feature after the other as near to the row as the model and the constraints permit."""
-        for j in sorted(np.flatnonzero(point != self.case.instance), key=lambda j: -self._part(point, j)):
+        for j in sorted(np.flatnonzero(point != self.case.instance).tolist(), key=lambda j: -self._part(point, j)):
             part = self.table.parts[j]
             codes = (
                 np.flatnonzero(part < part[point[j]])

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from ironrule.errors import InputError, describe_value
-from ironrule.explain.context import ExplainerContext, decide_row
+from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row
 from ironrule.explain.counterfactuals.additive import NearestChanges, find_additive_changes
 from ironrule.explain.counterfactuals.by_cost import find_cheapest_changes, order_by_cost
 from ironrule.explain.counterfactuals.changed_rows import require_rows_desired
+from ironrule.explain.counterfactuals.measures import measure_counterfactuals
 from ironrule.explain.counterfactuals.nearest import (
     describe_changes,
     find_by_geco,
@@ -32,6 +33,7 @@ from ironrule.explain.counterfactuals.row_cost import (
     list_price_constraints,
     list_stepped_numbers,
 )
+from ironrule.explain.counterfactuals.targets import build_target_context
 from ironrule.explain.extend import extend_to_numbers, extend_to_row
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_case, build_statistics, extend_to_named
@@ -40,8 +42,10 @@ from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.combine import verify_oracle
 from ironrule.oracles.protocol import BoxQuery, Run, UserOracle
 from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.results.scope import DomainSummary
 from ironrule.rule.box import Box
 from ironrule.rule.cost import Cost
+from ironrule.rule.counterfactual import LazyValue
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.constraints.syntax import Reference, Subject, format_literal
@@ -58,7 +62,9 @@ def find_counterfactuals(
     progress: bool | None = False,
 ) -> Counterfactuals:
     """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
-    context, row = extend_to_row(context, row)
+    if isinstance(row, EncodedRow) and (changes.target is not None or changes.cost.steps):
+        row = context.space.decode_row(row.codes)  # the domains may become others
+    context, row = extend_to_row(build_target_context(context, changes.target, progress), row)
     limits = changes.permitted_range or {}
     ranges = [parse_constraint(_format_range(context.space[name], values)) for name, values in limits.items()]
     _require_changeable(context, changes.names or ())
@@ -96,7 +102,19 @@ def find_counterfactuals(
         require_rows_desired(context, [item.values for item in found.items])
     statistics = build_statistics(meter, name, options.seed, found.stopped)
     instance = context.space.decode_row(case.user_instance)
-    return Counterfactuals(instance, found.items, statistics, found.proven, found.resolution)
+    changed = {change.feature for item in found.items for change in item.changes}
+    domains = {name: DomainSummary.from_feature(context.space[name]) for name in context.space.names if name in changed}
+    return Counterfactuals(
+        instance,
+        found.items,
+        statistics,
+        found.proven,
+        found.resolution,
+        cost=changes.cost,
+        target=changes.target,
+        domains=domains,
+        lazy_measures=LazyValue(lambda: measure_counterfactuals(context, instance, found.items, row_cost)),
+    )
 
 
 def _find_exactly(

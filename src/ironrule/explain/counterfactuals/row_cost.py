@@ -132,7 +132,7 @@ class RowCost:
             return max(apart, default=0.0)
         if self.cost.norm == "l2":
             return math.hypot(*apart)
-        changes = sum(values[one.feature.name] != one.own for one in self.features)
+        changes = sum(bool(values[one.feature.name] != one.own) for one in self.features)
         return math.fsum(apart) + self.cost.per_change * changes
 
     def measure_difference(self, more: float, less: float) -> float:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ironrule.arrays import Float64Array, IntpArray, Points
+from ironrule.errors import InputError
 from ironrule.oracles.heuristics.encoding import NumericEncoding
 from ironrule.oracles.protocol import BoxQuery, Case, Run
 
@@ -71,18 +72,23 @@ class CandidateSearch:
         return kept
 
 
+def require_past_rows(case: Case, system: str) -> None:
+    """Raise InputError if there are no past rows, which a system learns from."""
+    if len(case.history) == 0:
+        raise InputError(
+            expected=f"{system} needs past rows",
+            got="none",
+            hint="give the explainer data, or search with GeCo() or GrowingSpheres(), which need none",
+            code="past-rows-required",
+        )
+
+
 def list_permitted_codes(query: BoxQuery) -> tuple[IntpArray, ...]:
     """Of every feature the codes of the box that the constraints on it alone permit."""
-    masks = flag_permitted_codes(query.case)
-    ends = zip(query.box.low.tolist(), query.box.high.tolist(), strict=True)
-    return tuple(low + np.flatnonzero(mask[low : high + 1]) for mask, (low, high) in zip(masks, ends, strict=True))
-
-
-def flag_permitted_codes(case: Case) -> list[np.ndarray]:
-    """For every feature which of its codes the constraints on it alone permit."""
-    masks = [np.ones(size, dtype=np.bool_) for size in case.space.sizes.tolist()]
-    for predicate in case.feasible.predicates:
+    masks = [np.ones(size, dtype=np.bool_) for size in query.case.space.sizes.tolist()]
+    for predicate in query.case.feasible.predicates:
         if len(predicate.columns) == 1:
             (j,) = predicate.columns
-            masks[j] &= predicate.holds_per_code(j, case.feasible.instance)
-    return masks
+            masks[j] &= predicate.holds_per_code(j, query.case.feasible.instance)
+    ends = zip(query.box.low.tolist(), query.box.high.tolist(), strict=True)
+    return tuple(low + np.flatnonzero(mask[low : high + 1]) for mask, (low, high) in zip(masks, ends, strict=True))

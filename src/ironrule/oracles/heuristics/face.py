@@ -25,9 +25,10 @@ import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array, IntpArray, Points
 from ironrule.errors import InputError, describe_value
+from ironrule.oracles.heuristics.candidates import require_past_rows
 from ironrule.oracles.heuristics.encoding import NumericEncoding
 from ironrule.oracles.heuristics.parameters import require_count, require_positive
-from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Case, Run
+from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.verdict.budget import BudgetExhausted, Meter, name_stop
 from ironrule.verdict.verdict import Unrefuted, Verdict
 
@@ -116,17 +117,6 @@ class FACE:
             scale = dimensions * math.log(radius)
         # Different points may have vectors that floats do not tell apart.
         return starts, ends, lengths, scale - dimensions * np.log(np.maximum(lengths, LEAST_COST))
-
-
-def require_past_rows(case: Case, system: str) -> None:
-    """Raise InputError if there are no past rows, which a system learns from."""
-    if len(case.history) == 0:
-        raise InputError(
-            expected=f"{system} needs past rows",
-            got="none",
-            hint="give the explainer data, or search with GeCo() or GrowingSpheres(), which need none",
-            code="past-rows-required",
-        )
 
 
 def count_differing_features(points: Points) -> int:

@@ -79,9 +79,7 @@ class GrowingSpheres:
         return search_layers(draw_layer, radius=self.radius, step=self.step, limit=math.sqrt(len(columns)))
 
 
-def search_layers(
-    draw_layer: Callable[[float, float], Points], *, radius: float, step: float, limit: float
-) -> Points:
+def search_layers(draw_layer: Callable[[float, float], Points], *, radius: float, step: float, limit: float) -> Points:
     """What ``draw_layer`` finds between two radii, in the innermost layer that was seen to hold something."""
     found = draw_layer(0.0, radius)
     if len(found):
