@@ -104,9 +104,16 @@ def main() -> None:
     made.add_argument("sections", nargs="*", choices=list(SECTIONS), default=["table"], metavar="SECTION")
     made.add_argument("--rows", type=int, help="denied rows per model (100; quick: 3)")
     made.add_argument("--seeds", type=int, help="of systems that draw or train (5; quick: 1)")
-    made.add_argument("--only", default="", help="systems with this in their name")
+    made.add_argument(
+        "--only", default="", help="systems with this in their name; several texts are separated by commas"
+    )
     made.add_argument("--models", default="", help="models with this in their name, such as adult or 'heloc ann'")
-    made.add_argument("--budget", type=float, default=30.0, help="seconds per row and system (30)")
+    made.add_argument(
+        "--budget",
+        type=float,
+        default=30.0,
+        help="seconds per row and system, by the clock (30); on a busy machine, take more",
+    )
     made.add_argument("--all-norms", action="store_true", help="prove the least l1 and l2 of networks too (slow)")
     for package in PACKAGES:
         made.add_argument(f"--{package}-python", help=f"the python of {package}'s environment")

@@ -79,10 +79,12 @@ def _explain_rows(
             found["no rule"] += 1
             reason = str(error).splitlines()[0]
             continue
+        if explanation.statistics.stopped is not None:  # whatever rule it had by then, it had not been let pass
+            found["not finished"] += 1
+            continue
         judgement = judge.judge(row, explanation.rule, budget=Budget(seconds=settings.budget))
         found[type(judgement.verdict).__name__] += 1
         found["minimum"] += judgement.quality is Quality.MINIMUM
-        found["stopped"] += explanation.statistics.stopped is not None
         lengths.append(explanation.rule.cardinality)
         taken.append(time.cpu)
     return {
@@ -93,7 +95,7 @@ def _explain_rows(
         "have an exception": found["Refuted"],
         "not decided": found["Unrefuted"],
         "no rule": found["no rule"],
-        "stopped early": found["stopped"],
+        "not finished": found["not finished"],
         "length": float(np.mean(lengths)) if lengths else None,
         "CPU s": float(np.mean(taken)) if taken else None,
         "note": reason,

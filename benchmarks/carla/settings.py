@@ -27,5 +27,6 @@ class Settings:
         return NORMS if self.all_norms or kind != "ann" else NORMS[:1]
 
     def wants(self, *names: str | None) -> bool:
-        """Whether one of these names was asked for."""
-        return any(self.only.lower() in name.lower() for name in names if name is not None)
+        """Whether one of these names was asked for; several texts are separated by commas."""
+        texts = self.only.lower().split(",")
+        return any(text in name.lower() for text in texts for name in names if name is not None)
