@@ -1,14 +1,19 @@
-"""Start-up: the import, the first explanation with and without compiled kernels, the demo, and what an install weighs.
+"""Start-up: the import, the first explanation of six models and the demo, and what an install weighs.
 
     python -m benchmarks.startup [--quick] [--json FILE]
 
-Every figure comes from fresh processes. Cold means an empty Numba cache (NUMBA_CACHE_DIR in a temporary folder), as
-right after installation; warm means a later process with the same cache. The install is `pip install .` without extras
-in a new virtual environment; pip and setuptools do not count. --quick leaves the install out.
+Every figure comes from fresh processes. A clone of this repository is installed by `pip install .` into a new virtual
+environment, with XGBoost and pandas beside it for two of the programs. Then every program runs three times with a cache
+of its own: with the machine code of the wheel, as every user has it ("cold"); without it, where everything is compiled,
+as after an editable install or on another kind of processor ("compiled"); and again with what that left in the cache
+("warm"). Seconds begin when the model is there and end when the explanation is printed, so they include the import;
+those of the demo are of the whole process. pip and setuptools do not count in sizes. --quick uses this environment,
+and measures compiled and warm alone.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -25,15 +30,32 @@ from benchmarks.stopwatch import Taken
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 500e6
 NOT_COUNTED = ("pip", "setuptools", "_distutils_hack", "pkg_resources", "distutils-precedence.pth")
+BESIDE = ("pandas", "xgboost")
 
+MODELS = {
+    "decision tree": "from sklearn.tree import DecisionTreeClassifier as M; m = M(max_depth=8, random_state=0)",
+    "logistic regression": "from sklearn.linear_model import LogisticRegression as M; m = M(max_iter=1_000)",
+    "forest, 100 x 6": "from sklearn.ensemble import RandomForestClassifier as M; m = M(100, max_depth=6)",
+    "XGBoost, 100 x 6": "from xgboost import XGBClassifier as M; m = M(n_estimators=100, max_depth=6, n_jobs=1)",
+    "network, 16 neurons": "from sklearn.neural_network import MLPClassifier as M; m = M((16,), random_state=0)",
+    "black box": "m = None",
+}
 FIRST = """
-import numpy as np, pandas as pd, ironrule
+import json, time, warnings
+import numpy as np, pandas as pd
+warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
-table = pd.DataFrame({name: rng.integers(0, 50, 5_000) for name in "abcdefgh"})
-explainer = ironrule.Explainer(lambda t: t["a"] + t["b"] + t["c"] > 75, table)
-row = int(np.flatnonzero(~explainer.outcomes)[0])
-for algorithm in ALGORITHMS:
-    print(explainer.explain(row, algorithm=algorithm))
+table = pd.DataFrame({name: rng.integers(0, 50, 3_000) for name in "abcdefgh"})
+labels = (table.a + table.b + table.c * 0.5 + (table.d > 25) * table.e > 85).astype(int)
+MODEL
+if m is not None:
+    m.fit(table, labels)
+wall, cpu = time.perf_counter(), time.process_time()
+import ironrule
+explainer = ironrule.Explainer(m or (lambda rows: rows["a"] + rows["b"] + rows["c"] > 75), table, desired=m and 1)
+explanation = explainer.explain(int(np.flatnonzero(~explainer.outcomes)[0]))
+text = str(explanation)
+print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu, type(explanation.verdict).__name__]))
 """
 
 
@@ -64,33 +86,71 @@ def import_rows(repeats: int) -> list[dict[str, Any]]:
     return [{"what": what, "s": taken and taken.wall, "CPU s": taken and taken.cpu} for what, taken in measured.items()]
 
 
-def cold_and_warm(name: str, command: list[str], repeats: int) -> dict[str, Any]:
-    """The first process with an empty cache of compiled kernels, and the best of later ones."""
-    with tempfile.TemporaryDirectory() as cache:
-        cold = process_time(command, NUMBA_CACHE_DIR=cache)
-        warm = best_of(repeats, command, NUMBA_CACHE_DIR=cache) if cold else None
-    return {
-        "what": name,
-        "cold s": cold and cold.wall,
-        "cold CPU s": cold and cold.cpu,
-        "warm s": warm and warm.wall,
-        "warm CPU s": warm and warm.cpu,
-    }
+def time_explanation(python: str, model: str, cache: str) -> Taken | None:
+    """From the fitted model to the printed explanation, in a fresh process; None if it fails or proves nothing."""
+    program = FIRST.replace("MODEL", MODELS[model])
+    environment = os.environ | {"IRONRULE_CACHE_DIR": cache}
+    ran = subprocess.run([python, "-c", program], env=environment, capture_output=True, text=True)
+    if ran.returncode:
+        print(f"failed: {model}: {ran.stderr.strip().splitlines()[-1:]}")
+        return None
+    wall, cpu, verdict = json.loads(ran.stdout.splitlines()[-1])
+    if verdict != ("Unrefuted" if model == "black box" else "Proven"):
+        print(f"failed: {model}: the verdict is {verdict}")
+        return None
+    return Taken(wall, cpu)
 
 
-def install_sizes() -> Counter[str]:
-    """Bytes per top-level entry of a fresh environment after `pip install .`; the scripts beside python count too."""
-    with tempfile.TemporaryDirectory() as name:
-        place = Path(name) / "fresh"
-        venv.create(place, with_pip=True)
-        python = place / ("Scripts" if os.name == "nt" else "bin") / "python"
-        before = set(python.parent.iterdir())
-        subprocess.run([python, "-m", "pip", "install", "--quiet", str(ROOT)], check=True, capture_output=True)
-        sizes: Counter[str] = Counter()
-        for entry in next(place.rglob("site-packages")).iterdir():
-            if not entry.name.startswith(NOT_COUNTED):
-                sizes[_package(entry.name)] += _bytes(entry)
-        sizes["(commands)"] = sum(_bytes(script) for script in set(python.parent.iterdir()) - before)
+def time_program(python: str, name: str, cache: str) -> Taken | None:
+    """The first explanation of a model, or the demo."""
+    if name in MODELS:
+        return time_explanation(python, name, cache)
+    command = Path(python).with_name("ironrule")
+    return process_time([str(command), "demo"], IRONRULE_CACHE_DIR=cache)
+
+
+def measure_starts(python: str, repeats: int, code: Path | None) -> list[dict[str, Any]]:
+    """One row per program; ``code`` is the machine code of the installed wheel, which is put aside meanwhile."""
+    rows = {name: {"what": name} | _row("cold", None) for name in (*MODELS, "ironrule demo")}
+    if code is not None:
+        for name, row in rows.items():
+            with tempfile.TemporaryDirectory() as cache:
+                row |= _row("cold", time_program(python, name, cache))
+        code.rename(code.with_name("put_aside"))
+    for name, row in rows.items():
+        with tempfile.TemporaryDirectory() as cache:
+            row |= _row("compiled", time_program(python, name, cache))
+            taken = [one for one in (time_program(python, name, cache) for _ in range(repeats)) if one is not None]
+            row |= _row("warm", min(taken, key=lambda one: one.cpu, default=None))
+    return list(rows.values())
+
+
+def _row(kind: str, taken: Taken | None) -> dict[str, Any]:
+    return {f"{kind} s": taken and taken.wall, f"{kind} CPU s": taken and taken.cpu}
+
+
+def install(place: Path) -> tuple[Path, Counter[str], Taken | None]:
+    """Clone and `pip install .` into a new environment: its Python, its sizes, what installing took."""
+    clone = place / "clone"
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
+    venv.create(place / "fresh", with_pip=True)
+    python = place / "fresh" / ("Scripts" if os.name == "nt" else "bin") / "python"
+    before = set(python.parent.iterdir())
+    pip = [str(python), "-m", "pip", "install", "--quiet"]
+    with tempfile.TemporaryDirectory() as cache:  # so that nothing that was compiled before is found
+        taken = process_time([*pip, str(clone)], IRONRULE_CACHE_DIR=cache)
+    sizes = count_sizes(place / "fresh", python, before)
+    subprocess.run([*pip, *BESIDE], check=True, capture_output=True)
+    return python, sizes, taken
+
+
+def count_sizes(place: Path, python: Path, before: set[Path]) -> Counter[str]:
+    """Bytes per package of a fresh environment; the scripts beside Python count too."""
+    sizes: Counter[str] = Counter()
+    for entry in next(place.rglob("site-packages")).iterdir():
+        if not entry.name.startswith(NOT_COUNTED):
+            sizes[_package(entry.name)] += _bytes(entry)
+    sizes["(commands)"] = sum(_bytes(script) for script in set(python.parent.iterdir()) - before)
     return sizes
 
 
@@ -117,21 +177,20 @@ def show_install(sizes: Counter[str]) -> dict[str, Any]:
 def main() -> None:
     """Run, print, store."""
     given = parser(__doc__).parse_args()
-    repeats = 3 if given.quick else 7
+    repeats = 1 if given.quick else 3
     imports = import_rows(repeats)
     show(f"Import, best of {repeats} fresh processes", imports)
-    command = str(Path(sys.executable).with_name("ironrule"))
-    programs = {
-        f"explanation, {' and '.join(names)}": [sys.executable, "-c", FIRST.replace("ALGORITHMS", repr(names))]
-        for names in (("greedy_cf",), ("greedy_cf", "genetic_cf", "genetic"))
-    }
-    if Path(command).exists():
-        programs["ironrule demo"] = [command, "demo"]
-    starts = [cold_and_warm(name, program, 3) for name, program in programs.items()]
-    show("First use, whole process", starts)
-    figures: dict[str, Any] = {"imports": imports, "starts": starts}
-    if not given.quick:
-        figures["install"] = show_install(install_sizes())
+    figures: dict[str, Any] = {"imports": imports}
+    if given.quick:
+        figures["starts"] = measure_starts(sys.executable, repeats, None)
+    else:
+        with tempfile.TemporaryDirectory() as name:
+            python, sizes, taken = install(Path(name))
+            figures["install"] = show_install(sizes) | _row("install", taken)
+            show("Installing, with building the wheel", [_row("install", taken)])
+            code = next(Path(name, "fresh").rglob("site-packages")) / "ironrule" / "machine_code"
+            figures["starts"] = measure_starts(str(python), repeats, code if code.exists() else None)
+    show("First use, from the model to the printed explanation", figures["starts"])
     store(given.json, "startup", figures)
 
 

@@ -50,6 +50,10 @@ def main() -> None:
     model = pickle.loads((place / "model.pkl").read_bytes())  # written by the other half, a moment ago
     background, rows = np.load(place / "background.npy"), np.load(place / "rows.npy")
     explainer = treecf.Explainer(model, background)
+    if frozen := settings.get("frozen"):  # places of columns that must not change
+        names = explainer.ir.feature_names
+        constraints = [treecf.Freeze(names[place]) for place in frozen]
+        explainer = treecf.Explainer(model, background, constraints=constraints)
     # What a forest of scikit-learn adds up is the probability itself.
     make_target = treecf.Target.raw if "Forest" in type(model).__name__ else treecf.Target.probability
     target = make_target(op=">=", value=0.5)

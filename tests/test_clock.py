@@ -164,7 +164,7 @@ def test_compiling_is_announced_once_where_somebody_can_see_it(
     monkeypatch.setattr(ironrule.progress, "_compiling_announced", threading.Event())
     for _ in range(2):
         assert make_kernel()(1) == 2
-    assert capsys.readouterr().err.count("compiling the search, once per installation") == is_terminal
+    assert capsys.readouterr().err.count("compiling the search, once per machine") == is_terminal
 
 
 def test_what_another_library_compiles_is_not_announced(

@@ -1,15 +1,21 @@
-"""``python -m build``: what is in the wheel that users install, and in the archive of the sources."""
+"""``python -m build``: what is in the wheel that users install, and in the archive of the sources.
+
+The wheel carries machine code where this machine can compile it; then a first explanation compiles nothing.
+"""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path, PurePosixPath
 
 import pytest
 
+from hatch_build import is_wanted
 from tools.dependencies import read_project
 
 ROOT = Path(__file__).parents[1]
@@ -18,20 +24,32 @@ NAME = f"ironrule-{PROJECT['version']}"
 MADE_BY_RUNNING = {".pyc", ".nbi", ".nbc"}  # files beside the sources that belong to nobody's checkout
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with both archives, built without the network."""
-    made = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(made), str(ROOT)]
-    done = subprocess.run(command, cwd=made, capture_output=True, text=True, check=False)
+def build(made: Path, *options: str, **environment: str) -> Path:
+    """Build without the network, into a folder."""
+    command = [sys.executable, "-m", "build", "--no-isolation", *options, "--outdir", str(made), str(ROOT)]
+    own = os.environ | environment
+    done = subprocess.run(command, cwd=made, env=own, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return made
 
 
 @pytest.fixture(scope="module")
-def wheel(folder: Path) -> set[str]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with both archives."""
+    return build(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def wheel_file(folder: Path) -> Path:
+    """The wheel."""
+    (file,) = folder.glob("*.whl")
+    return file
+
+
+@pytest.fixture(scope="module")
+def wheel(wheel_file: Path) -> set[str]:
     """The files in the wheel."""
-    with zipfile.ZipFile(folder / f"{NAME}-py3-none-any.whl") as archive:
+    with zipfile.ZipFile(wheel_file) as archive:
         return set(archive.namelist())
 
 
@@ -48,9 +66,61 @@ def list_sources(folder: Path) -> set[str]:
     return {path.relative_to(folder.parent).as_posix() for path in files}
 
 
-def test_the_wheel_has_the_package_whole_and_nothing_else(wheel: set[str]) -> None:
+def test_the_wheel_has_the_package_whole_and_machine_code(wheel: set[str]) -> None:
     about = {name for name in wheel if name.startswith(f"{NAME}.dist-info/")}
-    assert wheel - about == list_sources(ROOT / "src" / "ironrule")
+    code = {name for name in wheel if name.startswith("ironrule/machine_code/")}
+    assert wheel - about - code == list_sources(ROOT / "src" / "ironrule")
+    assert {PurePosixPath(name).suffix for name in code} == ({".kernel"} if is_wanted() else set())
+
+
+def test_a_wheel_without_machine_code_fits_every_platform(tmp_path: Path, wheel: set[str]) -> None:
+    build(tmp_path, "--wheel", IRONRULE_BUILD_KERNELS="0")
+    with zipfile.ZipFile(tmp_path / f"{NAME}-py3-none-any.whl") as archive:
+        assert set(archive.namelist()) == {name for name in wheel if not name.startswith("ironrule/machine_code/")}
+
+
+@pytest.mark.skipif(not is_wanted(), reason="wheels for this kind of processor have no machine code")
+def test_a_wheel_with_machine_code_is_for_this_python_and_platform(wheel_file: Path) -> None:
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    assert wheel_file.name == f"{NAME}-{python}-{python}-{platform}.whl"
+    with zipfile.ZipFile(wheel_file) as archive:
+        lines = archive.read(f"{NAME}.dist-info/WHEEL").decode().splitlines()
+    assert {"Root-Is-Purelib: false", f"Tag: {python}-{python}-{platform}"} <= set(lines)
+
+
+FIRST_SESSION = """
+import sys
+from numba.core import event
+
+class CompiledNames(event.Listener):
+    def on_start(self, event):
+        print("compiled", event.data["dispatcher"].py_func.__qualname__)
+
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", CompiledNames())
+from ironrule.kernel_cache import PRECOMPILED
+print(PRECOMPILED)
+from ironrule.cli import main
+sys.exit(main(["demo"]))
+"""
+
+
+@pytest.mark.skipif(not is_wanted(), reason="wheels for this kind of processor have no machine code")
+def test_with_machine_code_the_demo_compiles_nothing(wheel_file: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(wheel_file) as archive:
+        archive.extractall(tmp_path / "site")
+    own = {"PYTHONPATH": str(tmp_path / "site"), "IRONRULE_CACHE_DIR": str(tmp_path / "cache")}
+    environment = os.environ | own
+    command = [sys.executable, "-c", FIRST_SESSION]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(str(tmp_path / "site" / "ironrule" / "machine_code"))
+    assert "Verdict: proven" in done.stdout
+    assert "compiled" not in done.stdout
+    assert not (tmp_path / "cache").exists()
 
 
 @pytest.mark.parametrize(
@@ -70,8 +140,8 @@ def test_the_wheel_has_what_is_no_module(wheel: set[str], name: str) -> None:
     assert name in wheel
 
 
-def test_the_wheel_says_what_it_is(folder: Path) -> None:
-    with zipfile.ZipFile(folder / f"{NAME}-py3-none-any.whl") as archive:
+def test_the_wheel_says_what_it_is(wheel_file: Path) -> None:
+    with zipfile.ZipFile(wheel_file) as archive:
         lines = archive.read(f"{NAME}.dist-info/METADATA").decode().splitlines()
     assert {"License-Expression: Apache-2.0", "Requires-Python: >=3.11"} <= set(lines)
     core = [line for line in lines if line.startswith("Requires-Dist: ") and "extra ==" not in line]
@@ -81,8 +151,16 @@ def test_the_wheel_says_what_it_is(folder: Path) -> None:
 def test_the_sources_have_all_that_the_tests_need(sdist: set[str]) -> None:
     for name in ("tests", "docs", "benchmarks", "tools", "src"):
         assert {one for one in list_sources(ROOT / name) if one.endswith((".py", ".md", ".html"))} <= sdist
-    files = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "pyproject.toml"}
-    assert {*files, "constraints.txt", ".ci/run"} <= sdist
+    files = {
+        "README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "LICENSE",
+        "pyproject.toml",
+        "hatch_build.py",
+    }
+    assert {*files, "constraints.txt", ".ci/run", "tools/kernel_signatures.json"} <= sdist
 
 
 def test_the_sources_have_no_file_of_this_machine(sdist: set[str]) -> None:

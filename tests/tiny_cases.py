@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import reject, strategies as st
 
-from ironrule.arrays import Points
+from ironrule.arrays import Float64Array, Points
 from ironrule.errors import ConstraintError
 from ironrule.model.history import build_history
 from ironrule.oracles.caching import CachingOracle
@@ -34,7 +34,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TableModel:
-    """A model that is a table of outcomes; it remembers what it was asked."""
+    """A model that is a table of outcomes, with a score of 1 or -1; it remembers what it was asked."""
 
     table: Flags
     asked: list[Points] = field(default_factory=list)
@@ -42,6 +42,9 @@ class TableModel:
     def desired(self, points: Points) -> Flags:
         self.asked.append(points.copy())
         return np.asarray(self.table[tuple(points.T)])
+
+    def scores(self, points: Points) -> Float64Array:
+        return np.where(self.desired(points), 1.0, -1.0)
 
 
 def every_point(space: Space) -> Points:
@@ -68,9 +71,9 @@ def case_of(
 ) -> Case:
     """A case with a table as its model, or what stands for it, and the given points as its history."""
     past = build_history(space, codes_of(space, history), table[tuple(history.T)])
-    return Case(
-        space, model or TableModel(table), past, build_instance_components(space, instance), allowed or space.feasible
-    )
+    asked = model or TableModel(table)
+    components, feasible = build_instance_components(space, instance), allowed or space.feasible
+    return Case(space, asked, past, components, feasible, scoring_model=asked)
 
 
 def codes_of(space: Space, points: Points) -> EncodedTable:

@@ -1,6 +1,7 @@
 """Takes the pictures of docs/server.md: python docs/server/screenshots.py, with Chromium and the test extra installed.
 
-Serves the bundled data in a folder of its own, and walks through every page at desktop and phone width.
+Serves the bundled data in a folder of its own, and walks through every page at desktop and phone width. The page of a
+ladder is that of boosted trees, whose rules are longer than those of the tree that is served by default.
 """
 
 from __future__ import annotations
@@ -9,10 +10,18 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
+
+from ironrule.cli.commands.demo import BOOSTING_ROW, DESIRED_CLASS, build_boosting_model
+from ironrule.server.app import bind_socket, build_server, create_app
+from ironrule.server.served_model import ServedModel
+from ironrule.server.settings import ServerSettings
 
 HERE = Path(__file__).parent
 CHROMIUM = "/usr/bin/chromium"
@@ -21,14 +30,19 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "-
 SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
 
 
+def take_shot(page: Page, name: str, size: str) -> None:
+    """The page as a picture, the whole of some."""
+    path = HERE / f"{name}-{size}.png"
+    page.wait_for_load_state("networkidle" if name != "job" else "load")
+    page.screenshot(path=path, full_page=name in ("applicant", "explanation", "ladder", "part", "what-if"))
+    Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)  # a quarter of the size
+
+
 def walk(page: Page, root: str, size: str) -> None:
     """Every page, in the order in which a user visits them."""
 
     def shot(name: str) -> None:
-        path = HERE / f"{name}-{size}.png"
-        page.wait_for_load_state("networkidle" if name != "job" else "load")
-        page.screenshot(path=path, full_page=name in ("applicant", "explanation", "part", "what-if"))
-        Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)  # a quarter of the size
+        take_shot(page, name, size)
 
     page.goto(f"{root}/applicants")
     page.get_by_label("Search", exact=True).fill("age in years >= 60")
@@ -45,7 +59,7 @@ def walk(page: Page, root: str, size: str) -> None:
     shot("check")
     page.go_back()
     page.get_by_role("link", name="What if").click()
-    page.get_by_label("duration in month").select_option("24")
+    page.get_by_label("duration in month").fill("24")
     page.get_by_role("button", name="See the outcome").click()
     page.get_by_text("Then the outcome is").wait_for()
     shot("what-if")
@@ -80,6 +94,32 @@ def walk(page: Page, root: str, size: str) -> None:
     shot("login")
 
 
+def visit_ladder(page: Page, root: str, size: str) -> None:
+    """The page of a ladder."""
+    page.goto(f"{root}/applicants/{BOOSTING_ROW}")
+    page.get_by_role("button", name="Explain in a few conditions").click()
+    page.wait_for_url("**/ladders/*")
+    take_shot(page, "ladder", size)
+
+
+@contextmanager
+def serve_boosted_trees(folder: str) -> Iterator[str]:
+    """The address of a server of boosted trees, which runs in a thread."""
+    model, data, space, is_fresh = build_boosting_model()
+    shared = {"space": space, "measure": is_fresh}
+    served = ServedModel.from_model(model, data, "German credit", shared, desired=DESIRED_CLASS)
+    settings = ServerSettings(port=0, audit=f"sqlite:///{folder}/boosting.sqlite")
+    server, listening = build_server(create_app(served, settings)), bind_socket(settings)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
 def main() -> None:
     """Serve, walk, end."""
     with tempfile.TemporaryDirectory() as folder:
@@ -93,6 +133,8 @@ def main() -> None:
                 for size, (width, height) in SIZES.items():
                     page = browser.new_page(viewport={"width": width, "height": height})
                     walk(page, root, size)
+                    with serve_boosted_trees(folder) as boosted:
+                        visit_ladder(page, boosted, size)
                     page.close()
                 browser.close()
         finally:

@@ -17,6 +17,7 @@ from ironrule.errors import (
 )
 from ironrule.explain.explainer import Explainer as Explainer
 from ironrule.explain.ladder import LadderOptions as LadderOptions
+from ironrule.model.target import Target as Target
 from ironrule.model.wrappers.handwritten_models import (
     Bins as Bins,
     RuleClassifier as RuleClassifier,
@@ -28,11 +29,28 @@ from ironrule.model.wrappers.networks import OnnxNetwork as OnnxNetwork, TorchNe
 from ironrule.oracles.combine import SearchThenProve as SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive as Exhaustive
 from ironrule.oracles.geco.oracle import GeCo as GeCo
+from ironrule.oracles.heuristics.actionable_recourse import ActionableRecourse as ActionableRecourse
+from ironrule.oracles.heuristics.cem import CEM as CEM
+from ironrule.oracles.heuristics.dice import DiCE as DiCE
+from ironrule.oracles.heuristics.face import FACE as FACE
+from ironrule.oracles.heuristics.feature_tweak import FeatureTweak as FeatureTweak
+from ironrule.oracles.heuristics.focus import FOCUS as FOCUS
 from ironrule.oracles.heuristics.growing_spheres import GrowingSpheres as GrowingSpheres
+from ironrule.oracles.heuristics.wachter import Wachter as Wachter
+from ironrule.oracles.latent.cchvae import CCHVAE as CCHVAE
+from ironrule.oracles.latent.clue import CLUE as CLUE
+from ironrule.oracles.latent.cruds import CRUDS as CRUDS
+from ironrule.oracles.latent.dense_network import AutoencoderTraining as AutoencoderTraining
+from ironrule.oracles.latent.revise import REVISE as REVISE
 from ironrule.oracles.sampling import Sampling as Sampling
 from ironrule.results.advice import SuggestedChanges as SuggestedChanges
 from ironrule.results.batch import Batch as Batch, RuleCover as RuleCover
-from ironrule.results.counterfactuals import ChangeSet as ChangeSet, Counterfactuals as Counterfactuals
+from ironrule.results.counterfactuals import (
+    ChangeMeasures as ChangeMeasures,
+    ChangeSet as ChangeSet,
+    Counterfactuals as Counterfactuals,
+)
+from ironrule.results.counterfactuals_batch import CounterfactualsBatch as CounterfactualsBatch
 from ironrule.results.diagnosis import Diagnosis as Diagnosis, DiagnosisFinding as DiagnosisFinding
 from ironrule.results.explanation import (
     Explanation as Explanation,
@@ -40,14 +58,18 @@ from ironrule.results.explanation import (
     RankedRule as RankedRule,
     Statistics as Statistics,
 )
+from ironrule.results.infeasibility import Infeasibility as Infeasibility
 from ironrule.results.judgement import (
     Judgement as Judgement,
     Recheck as Recheck,
     RecheckedExplanation as RecheckedExplanation,
 )
 from ironrule.results.ladder import Ladder as Ladder, Rung as Rung
+from ironrule.results.menu import ChangeMenu as ChangeMenu
 from ironrule.results.notice import NoticeOptions as NoticeOptions
 from ironrule.results.reasons import Reason as Reason, ReasonCatalogue as ReasonCatalogue
+from ironrule.results.region import CounterfactualRegion as CounterfactualRegion
+from ironrule.rule.cost import Cost as Cost
 from ironrule.rule.counterfactual import Change as Change, Counterfactual as Counterfactual
 from ironrule.rule.rule import Component as Component, Rule as Rule
 from ironrule.search.anchor import Anchor as Anchor

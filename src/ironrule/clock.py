@@ -1,6 +1,6 @@
 """The clock of searches: it runs while work is done, and stands still while code is compiled.
 
-Compiling happens once per installation, and loading what was compiled once per process. If a budget in seconds were
+Compiling happens once per machine, and loading what was compiled once per process. If a budget in seconds were
 charged for it, the same call would give a shorter answer the first time than afterwards. So every meter reads this
 clock. It counts the whole process: while any thread compiles, the clock stands still for all of them, since the
 interpreter can run little else then; a search that goes on at the same time gets that much more than its budget, once.

@@ -1,7 +1,8 @@
 """How compiled code is compiled (Numba), and the operations on bits and addresses that Numba does not offer.
 
 ``@kernel`` is for functions that Python calls: they release the interpreter lock, so that plain threads run them side
-by side, and are cached on disk, so that only the first use on a machine pays for the compiler. ``@kernel_helper`` is
+by side, and are kept on disk (:mod:`ironrule.kernel_cache`), so that only the first use on a machine pays for the
+compiler. ``@kernel_helper`` is
 for functions that only kernels call: their code is kept in the kernels' own caches, which saves compile time.
 
 Compiling a kernel, or loading it, stops the clock of searches (:mod:`ironrule.clock`), so that it is not charged to a
@@ -22,6 +23,7 @@ from numba.core import event
 from numba.extending import intrinsic
 
 from ironrule.clock import WORK_CLOCK
+from ironrule.kernel_cache import KernelCache, KernelDigest, is_supported
 from ironrule.progress import announce_compiling
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -32,7 +34,11 @@ ONE = np.uint64(1)
 
 def kernel(function: _Function) -> _Function:
     """Compile without bounds checks, without the interpreter lock and with IEEE division."""
-    compiled: Any = _njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    compiled: Any = _njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    if is_supported(compiled):
+        compiled._cache = KernelCache(compiled)
+    else:
+        _use_cache_of_numba(compiled)
     compile_or_load = compiled.compile
 
     def compile_off_the_clock(signature: Any) -> Any:
@@ -47,6 +53,14 @@ def kernel_helper(function: _Function) -> _Function:
     """Compile for other kernels only, which keep its code in their own caches: that saves compile time."""
     compiled: Any = _njit(error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)(function)
     return cast(_Function, compiled)
+
+
+def _use_cache_of_numba(compiled: Any) -> None:
+    """Keep the code as this version of Numba does, under a name that changes with what the code depends on."""
+    # Numba looks at the kernel's own module alone, and names its files after the function.
+    function = compiled.py_func
+    function.__qualname__ = f"{function.__qualname__}_{KernelDigest(compiled).hexdigest()[:16]}"
+    compiled.enable_caching()
 
 
 class _CompilingListener(event.Listener):

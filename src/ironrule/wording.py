@@ -139,6 +139,15 @@ def format_resolution(share: float) -> str:
     return f", to within {100 * share:g}% of the range of each number" if share else ""
 
 
+def format_cost_resolution(apart: float) -> str:
+    """The same where nearest means a cost of the user's own.
+
+    >>> "It is the nearest" + format_cost_resolution(0.0) + "."
+    'It is the nearest by the cost asked for.'
+    """
+    return " by the cost asked for" + (f"; nothing costs less by more than {apart:.2g}" if apart else "")
+
+
 def round_share_up(share: float) -> float:
     """A share with two digits, never rounded down.
 

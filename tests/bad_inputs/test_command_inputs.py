@@ -257,6 +257,17 @@ OPTIONS: dict[str, Command] = {
         lambda home: [*build_explain(home, "counterfactual"), "--row", "0", "--k", "0"],
         ("k must be a positive integer",),
     ),
+    "counterfactual price": Command(
+        lambda home: [*build_explain(home, "counterfactual"), "--row", "0", "--price", "age=cheap"],
+        ("must have numbers", "'cheap'"),
+    ),
+    "counterfactual step": Command(
+        lambda home: [*build_explain(home, "counterfactual"), "--row", "0", "--step", "age=0"], ("positive", "0")
+    ),
+    "counterfactual band": Command(
+        lambda home: [*build_explain(home, "counterfactual"), "--row", "0", "--above", "0.9", "--at-most", "0.1"],
+        ("must rise",),
+    ),
     "batch workers": Command(
         lambda home: [*build_explain(home, "batch"), "--workers", "0", "--output", str(home / "b")], ("workers", "0")
     ),

@@ -28,7 +28,7 @@ from bad_input_checks import (
 )
 
 import ironrule
-from ironrule import Budget, Explainer, Explanation, Feature, Role, Space
+from ironrule import Budget, Cost, Explainer, Explanation, Feature, Role, Space, Target
 from ironrule.errors import (
     BudgetError,
     ConstraintError,
@@ -394,6 +394,21 @@ OPTIONS: dict[str, BadInput] = {
     "weights complex": refuse(lambda: explain(weights={"age": 2j}), InputError, "age"),
     "vary unknown": refuse(lambda: EXPLAINER.counterfactuals(DENIED, features_to_vary=["shoe"]), SpaceError, "'shoe'"),
     "vary number": refuse(lambda: EXPLAINER.counterfactuals(DENIED, features_to_vary=3), InputError, "3"),
+    "cost unknown": refuse(lambda: EXPLAINER.counterfactuals(DENIED, cost="l3"), InputError, "l1", "'l3'"),
+    "cost type": refuse(lambda: EXPLAINER.counterfactuals(DENIED, cost=3), InputError, "Cost", "3"),
+    "price unknown": refuse(
+        lambda: EXPLAINER.counterfactuals(DENIED, cost=Cost(prices={"shoe": 2})), SpaceError, "'shoe'"
+    ),
+    "price negative": refuse(lambda: Cost(prices={"age": -1}), InputError, "age", "-1"),
+    "price NaN": refuse(lambda: Cost(prices={"age": math.nan}), InputError, "age", "nan"),
+    "price huge": refuse(lambda: Cost(prices={"age": HUGE}), InputError, "age"),
+    "step negative": refuse(lambda: Cost(steps={"age": -5}), InputError, "age", "-5"),
+    "step unknown": refuse(
+        lambda: EXPLAINER.counterfactuals(DENIED, cost=Cost(steps={"shoe": 2})), SpaceError, "'shoe'"
+    ),
+    "target number": refuse(lambda: EXPLAINER.counterfactuals(DENIED, target=[]), OutcomeError, "at least one"),
+    "target score": refuse(lambda: Target(above=math.inf), OutcomeError, "above", "inf"),
+    "target band": refuse(lambda: Target(above=0.9, at_most=0.2), OutcomeError, "must rise"),
     "range unknown": refuse(
         lambda: EXPLAINER.counterfactuals(DENIED, permitted_range={"shoe": [1, 2]}), SpaceError, "'shoe'"
     ),
@@ -415,6 +430,14 @@ OPTIONS: dict[str, BadInput] = {
     "counterfactual algorithm": refuse(
         lambda: EXPLAINER.counterfactuals(DENIED, algorithm="magic"), InputError, "algorithm", "'magic'"
     ),
+    "group unknown": refuse(lambda: EXPLAINER.group_changes(DENIED, {"a": ["shoe"]}), SpaceError, "'shoe'"),
+    "groups number": refuse(lambda: EXPLAINER.group_changes(DENIED, 3), InputError, "groups", "3"),
+    "spread 0": refuse(lambda: EXPLAINER.diverse_counterfactuals(DENIED, spread=0), InputError, "spread", "0"),
+    "region of a denied row": refuse(
+        lambda: EXPLAINER.counterfactual_region(DENIED, "all"), InputError, "desired outcome", "undesired"
+    ),
+    "region unknown": refuse(lambda: EXPLAINER.counterfactual_region(DENIED, ["shoe"]), SpaceError, "'shoe'"),
+    "menu limit -1": refuse(lambda: EXPLAINER.change_menu(DENIED, limit=-1), InputError, "limit", "-1"),
     "limit 0": refuse(lambda: EXPLAINER.rules(DENIED, limit=0), InputError, "limit", "0"),
     "limit text": refuse(lambda: EXPLAINER.rules(DENIED, limit="3"), InputError, "limit", "'3'"),
     "changes limit -1": refuse(lambda: EXPLAINER.change_sets(DENIED, limit=-1), InputError, "limit", "-1"),

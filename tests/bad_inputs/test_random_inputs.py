@@ -17,7 +17,7 @@ from bad_input_checks import HUGE, BrokenRepr, build_data, build_explainer, deci
 from hypothesis import given, settings, strategies as st
 
 import ironrule
-from ironrule import Budget, Explanation, Feature, Role, Space
+from ironrule import Budget, Cost, Counterfactuals, Explanation, Feature, Role, Space, Target
 from ironrule.errors import CONTROL_CHARACTERS, IronruleError
 from ironrule.space.constraints.parser import parse_constraint
 
@@ -86,7 +86,24 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "condition": lambda x: EXPLAINER.judge(0, [x], budget=few),
     "features_to_vary": lambda x: EXPLAINER.counterfactuals(0, features_to_vary=x, budget=few),
     "permitted_range": lambda x: EXPLAINER.counterfactuals(0, permitted_range=x, budget=few),
+    "cost": lambda x: EXPLAINER.counterfactuals(0, cost=x, budget=few),
+    "norm of a cost": lambda x: EXPLAINER.counterfactuals(0, cost=Cost(x), budget=few),
+    "scale of a cost": lambda x: EXPLAINER.counterfactuals(0, cost=Cost("l1", x), budget=few),
+    "prices": lambda x: EXPLAINER.counterfactuals(0, cost=Cost(prices=x), budget=few),
+    "price of a feature": lambda x: EXPLAINER.counterfactuals(0, cost=Cost(prices={"age": x}), budget=few),
+    "step of a feature": lambda x: EXPLAINER.counterfactuals(0, cost=Cost(steps={"age": x}), budget=few),
+    "cost per change": lambda x: EXPLAINER.counterfactuals(0, cost=Cost("l1", per_change=x), budget=few),
+    "target": lambda x: EXPLAINER.counterfactuals(0, target=x, budget=few),
+    "class of a target": lambda x: EXPLAINER.counterfactuals(0, target=Target(x), budget=few),
+    "score of a target": lambda x: EXPLAINER.counterfactuals(0, target=Target(above=x), budget=few),
     "range of a feature": lambda x: EXPLAINER.counterfactuals(0, permitted_range={"age": x}, budget=few),
+    "counterfactual of a region": lambda x: EXPLAINER.counterfactual_region(x, "all", budget=few),
+    "groups": lambda x: EXPLAINER.group_changes(0, x, budget=few),
+    "group": lambda x: EXPLAINER.group_changes(0, {"money": x}, budget=few),
+    "spread": lambda x: EXPLAINER.diverse_counterfactuals(0, spread=x, budget=few),
+    "range that forbids": lambda x: EXPLAINER.find_forbidding_restrictions(0, permitted_range={"age": x}, budget=few),
+    "document of counterfactuals": lambda x: Counterfactuals.from_dict(x),
+    "JSON of counterfactuals": lambda x: Counterfactuals.from_json(x),
     "limit": lambda x: EXPLAINER.rules(0, limit=x, budget=few),
     "where": lambda x: EXPLAINER.where(x),
     "diagnose": lambda x: EXPLAINER.diagnose(x, budget=few),

@@ -81,6 +81,17 @@ def test_every_rung_but_the_last_is_bounded_and_the_last_is_the_proof(explainer,
         assert all(rung.verdict.shared_by == 3 for rung in ladder[:-1])
 
 
+def test_a_proven_rule_that_is_short_enough_gets_no_shorter_rungs(explainer, denied):
+    whole = explainer.ladder(denied[0])
+    length = whole.last.cardinality
+    alone = explainer.ladder(denied[0], short_enough=length)
+    assert [rung.rule for rung in alone] == [whole.last.rule]
+    assert len(explainer.ladder(denied[0], short_enough=length - 1)) == len(whole)
+    assert Ladder.from_json(alone.to_json()).short.rule == whole.last.rule
+    with pytest.raises(InputError, match="short_enough must be a non-negative integer"):
+        explainer.ladder(denied[0], short_enough=-1)
+
+
 def test_nested_rungs_cover_less_and_less(explainer, denied):
     table = make_table(800, 2)
     for row in denied:

@@ -22,6 +22,7 @@ from ironrule.results.ladder import Ladder
 from ironrule.results.notice import FeatureText, read_feature_texts, read_fields, read_fields_by_row
 from ironrule.rule.phrasing import FeatureCondition
 from ironrule.rule.rule import Component
+from ironrule.verdict.bounded import Bounded
 from ironrule.wording import format_percent_down
 from notice_examples import (
     DAY,
@@ -519,7 +520,33 @@ def test_the_persons_letter_leads_with_the_short_rule_and_folds_the_complete_one
     assert "it is not a proof" in short
     assert "proven" not in short[short.index("<main>") :].replace("not a proof", "")
     assert "Why you can rely on it: the complete rule, with 4 conditions" in complete
+    folded = complete.split("</details>")[0]
+    assert "proven" not in get_text(html.replace(folded, "")).replace("not a proof", "")
     read(html)
+
+
+def test_what_explains_the_complete_rule_further_is_folded_with_it():
+    poor = with_verdicts(make_ladder(), POOR).to_html("person")
+    assert "How your case compares" in poor  # the complete rule comes first: nothing is folded
+    html = with_verdicts(make_ladder(), GOOD).to_html("person")
+    folded = html.split("<details>")[1].split("</details>")[0]
+    assert "How your case compares" in folded
+    assert "How your case compares" not in html.replace(folded, "")
+    assert "What was known about you" not in folded
+
+
+@pytest.mark.parametrize(("seen", "words"), [(0, "none of them was"), (1, "1 of them was"), (2, "2 of them were")])
+def test_the_letter_counts_the_cases_that_were_decided_differently(seen, words):
+    html = with_verdicts(make_ladder(), Bounded.from_counts(seen, 400, 0.95, 3)).to_html("person")
+    assert f"{words} decided differently" in html
+
+
+def test_a_number_is_no_name_of_an_outcome_in_a_letter():
+    explanation = make_ladder().explanation
+    first = replace(explanation.ranked[0], rule=replace(explanation.rule, outcome="0"))
+    html = replace(explanation, ranked=(first, *explanation.ranked[1:])).to_html("person")
+    assert "Why this decision was made" in html
+    assert "gets: 0" not in html
 
 
 def test_a_complete_rule_that_is_not_proven_is_nothing_to_rely_on():

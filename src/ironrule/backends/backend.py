@@ -8,9 +8,11 @@ arrays. Where several backends accept a normal form, each is asked in the order 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ironrule.arrays import BoolArray, Points
 from ironrule.model.intervals import Gaps
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 class OracleRequest:
     """Compiled alternatives that an exact oracle is wanted for."""
 
-    alternatives: tuple[Any, ...]
+    alternatives: Sequence[Any]
     space: Space
     model: Model | None = None  # decides as all of them do together; None where there are others beside them
     engine: BoundEngine | None = None  # where networks are bounded, if not on the cores
@@ -54,15 +56,27 @@ class Backend:
     ``accepts`` says whether a normal form is its own. ``find_used_columns`` gives the columns, of those that the model
     sees, on which its decision may depend. ``compute_fingerprint`` gives a hash of how a model decides in
     the space, whatever file or library version it came from. ``compile`` gives the arrays of every alternative, under
-    the constraints of the space or others. ``decide_points`` says which points may be desired by an alternative, and
-    which surely are. ``build_oracle`` gives the exact oracle, and raises Unreadable if the model is found to decide
-    otherwise than its alternatives do; ``build_nearest_search`` the search for nearest counterfactuals.
+    the constraints of the space or others. ``decide_points`` says which points may be desired by one of the
+    alternatives, and which surely are. ``build_oracle`` gives the exact oracle, and raises Unreadable if the model is
+    found to decide otherwise than its alternatives do; ``build_nearest_search`` the search for nearest counterfactuals.
     """
 
     accepts: Callable[[NormalForm], bool]
     find_used_columns: Callable[[TabulatedModel], set[int]]
     compute_fingerprint: Callable[[TabulatedModel], str]
-    compile: Callable[[TabulatedModel, Space, FeasibleRegion], tuple[Any, ...]]
-    decide_points: Callable[[Any, Points], tuple[BoolArray, BoolArray]]
+    compile: Callable[[TabulatedModel, Space, FeasibleRegion], Sequence[Any]]
+    decide_points: Callable[[Sequence[Any], Points], tuple[BoolArray, BoolArray]]
     build_oracle: Callable[[OracleRequest], Oracle | None]
     build_nearest_search: Callable[[NearestRequest], NearestSearch | None]
+
+
+def decide_any(
+    decide: Callable[[Any, Points], tuple[BoolArray, BoolArray]], alternatives: Sequence[Any], points: Points
+) -> tuple[BoolArray, BoolArray]:
+    """Which points may be desired by one of the alternatives, and which surely are, given what decides for one."""
+    possible, sure = np.zeros((2, len(points)), dtype=np.bool_)
+    for alternative in alternatives:
+        may, must = decide(alternative, points)
+        possible |= may
+        sure |= must
+    return possible, sure

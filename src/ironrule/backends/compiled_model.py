@@ -38,7 +38,7 @@ class CompiledPart(NamedTuple):
     """What one of several models was compiled to: arrays for every alternative, and the backends that serve these."""
 
     backends: tuple[Backend, ...]
-    alternatives: tuple[Any, ...]
+    alternatives: Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,11 +173,7 @@ def insert_codes(
 
 
 def _check_decisions(part: CompiledPart, desired: BoolArray, points: Points) -> None:
-    possible, sure = np.zeros(len(points), dtype=np.bool_), np.zeros(len(points), dtype=np.bool_)
-    for alternative in part.alternatives:
-        may, must = part.backends[0].decide_points(alternative, points)
-        possible |= may
-        sure |= must
+    possible, sure = part.backends[0].decide_points(part.alternatives, points)
     if (desired & ~possible).any() or (sure & ~desired).any():
         raise Unreadable("its reading decides otherwise than the model itself; the model is only asked")
 

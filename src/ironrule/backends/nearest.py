@@ -1,12 +1,14 @@
 """Nearest counterfactuals, what all backends share: costs, the protocol of a search, and its result.
 
-A change costs one for every feature changed, and a share of how far it moved; all shares together are below one. So of
-two points the one with fewer changes is the cheaper, and of those with as many the one that lies nearer. Searches work
-on cells: the cheapest, or the nearest, point of some cells is looked up here.
+Unless a query says otherwise, a change costs one for every feature changed, and a share of how far it moved; all shares
+together are below one. So of two points the one with fewer changes is the cheaper, and of those with as many the one
+that lies nearer. A query's own table of costs (:class:`~ironrule.rule.cost.CostTable`) is added up over the features,
+or the largest part counts. Searches work on cells: the cheapest, or the nearest, point of some cells is looked up here.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,45 +18,89 @@ from ironrule.arrays import Float64Array, Int32Array, Int64Array, Points
 from ironrule.jit import kernel
 from ironrule.model.normal_form.cells import Cells
 from ironrule.oracles.geco.candidates import InstanceDistance, NormWeights
-from ironrule.oracles.protocol import Case, Run
+from ironrule.oracles.protocol import BoxQuery, Case, Run
 from ironrule.rule.box import Box
+from ironrule.rule.cost import CostTable
 
 COST_STEP = 2.0**-30  # distances are rounded to this, so that sums of costs are exact
+COST_BITS = 50  # of the sum of all costs that a query gives, to which they are rounded for the same reason
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChangeCosts:
-    """What every code costs by itself, and the cheapest code of the box in every cell."""
+    """What every code costs by itself, and the cheapest code of the query's box in every cell.
+
+    Infinite is what may not be chosen. ``adds_up``: costs of features are added up; else the largest counts.
+    """
 
     code_costs: tuple[Float64Array, ...]  # per feature and code
     cheapest_codes: tuple[Int64Array, ...]  # per feature and cell, the code
-    cell_costs: tuple[Float64Array, ...]  # per feature and code, what the cheapest code of its cell costs
+    adds_up: bool = True
 
     @classmethod
-    def build(cls, case: Case, box: Box, cells: Cells) -> ChangeCosts:
+    def build(cls, query: BoxQuery, cells: Cells) -> ChangeCosts:
         """Tabulate the costs seen from an instance."""
-        distance = InstanceDistance.build(case.space, case.instance, NormWeights())
-        own, cheapest, least = [], [], []
-        for j, size in enumerate(case.space.sizes.tolist()):
-            apart = distance.table[distance.starts[j] : distance.starts[j] + size]
-            cost = 1.0 + np.floor(apart / (len(case.space) + 1) / COST_STEP) * COST_STEP
-            cost[case.instance[j]] = 0.0
-            inside = (np.arange(size) >= box.low[j]) & (np.arange(size) <= box.high[j])
+        case, box, table = query.case, query.box, query.cost
+        costs = _count_changes(case) if table is None else round_costs(table)
+        cheapest = []
+        for j, cost in enumerate(costs):
+            codes, own = np.arange(len(cost)), int(case.instance[j])
+            inside = (codes >= box.low[j]) & (codes <= box.high[j])
             of_code = cells.cell_by_code[cells.code_starts[j] : cells.code_starts[j + 1]]
-            order = np.lexsort((cost, ~inside, of_code))
+            # Of codes that cost the same the instance's own comes first: a change that is not needed is none.
+            order = np.lexsort((codes != own, cost, ~inside, of_code))
             cheapest.append(order[np.searchsorted(of_code[order], np.arange(of_code.max() + 1))])
-            least.append(cost[cheapest[-1]][of_code])
-            own.append(cost)
-        return cls(tuple(own), tuple(cheapest), tuple(least))
+        return cls(tuple(costs), tuple(cheapest), table is None or table.combine == "sum")
 
-    def sum_point(self, point: Points) -> float:
+    def list_cell_costs(self) -> list[Float64Array]:
+        """Per feature and cell, what its cheapest code costs."""
+        return [cost[cheapest] for cost, cheapest in zip(self.code_costs, self.cheapest_codes, strict=True)]
+
+    def combine(self, parts: Float64Array) -> Float64Array:
+        """What points cost, given what each of their features does, in the last axis."""
+        return np.asarray(parts.sum(axis=-1) if self.adds_up else parts.max(axis=-1, initial=0.0))
+
+    def measure_point(self, point: Points) -> float:
         """What a point costs."""
-        return float(sum(cost[code] for cost, code in zip(self.code_costs, point, strict=True)))
+        parts = [cost[code] for cost, code in zip(self.code_costs, point.tolist(), strict=True)]
+        return float(self.combine(np.array(parts)))
+
+    def sum_largest(self) -> float:
+        """No less than what any point costs that may be chosen."""
+        return sum(float(cost[np.isfinite(cost)].max(initial=0.0)) for cost in self.code_costs)
+
+    def find_hull(self, box: Box) -> Box:
+        """The smallest part of a box with all that may be chosen."""
+        low, high = box.low.copy(), box.high.copy()
+        for j, cost in enumerate(self.code_costs):
+            chosen = np.flatnonzero(np.isfinite(cost[low[j] : high[j] + 1])) + low[j]
+            low[j], high[j] = chosen[0], chosen[-1]
+        return Box(low, high)
 
     def find_cheapest_point(self, cells: Int64Array) -> Points:
         """The cheapest point of some cells."""
         codes = [cheapest[cell] for cheapest, cell in zip(self.cheapest_codes, cells, strict=True)]
         return np.array(codes, dtype=np.int32)
+
+
+def _count_changes(case: Case) -> list[Float64Array]:
+    """The usual costs: fewest changes, then the least distance."""
+    distance, costs = InstanceDistance.build(case.space, case.instance, NormWeights()), []
+    for start, size, own in zip(distance.starts, case.space.sizes.tolist(), case.instance.tolist(), strict=True):
+        apart = distance.table[start : start + size]
+        costs.append(1.0 + np.floor(apart / (len(case.space) + 1) / COST_STEP) * COST_STEP)
+        costs[-1][own] = 0.0
+    return costs
+
+
+def round_costs(table: CostTable) -> list[Float64Array]:
+    """A table's costs as multiples of a small power of two, so that sums of them are exact."""
+    costs = [np.asarray(part, dtype=np.float64) for part in table.parts]
+    most = max((float(part[np.isfinite(part)].max(initial=0.0)) for part in costs), default=0.0)
+    if table.combine == "max" or most == 0.0:
+        return costs
+    step = math.ldexp(1.0, max(math.frexp(most)[1] + len(costs).bit_length() - COST_BITS, -1000))
+    return [np.rint(part / step) * step for part in costs]
 
 
 @dataclass(frozen=True, slots=True)

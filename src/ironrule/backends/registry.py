@@ -103,7 +103,9 @@ def build_exact_oracle(
     """
     # One backend for all parts is the best: it bounds all alternatives together.
     if common := tuple(backend for backend in parts[0].backends if all(backend in part.backends for part in parts)):
-        alternatives = tuple(alternative for part in parts for alternative in part.alternatives)
+        alternatives = parts[0].alternatives  # of a single part as they are: they may not be compiled yet
+        if len(parts) > 1:
+            alternatives = tuple(alternative for part in parts for alternative in part.alternatives)
         return _build_oracle(common, OracleRequest(alternatives, space, model, engine, gaps))
     requests = [OracleRequest(part.alternatives, space, None, engine, gaps) for part in parts]
     oracles = [_build_oracle(part.backends, request) for part, request in zip(parts, requests, strict=True)]

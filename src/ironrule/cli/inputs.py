@@ -28,10 +28,20 @@ ROW_EXPECTED = "a row must be a row number or a JSON object"
 def read_row_inputs(options: argparse.Namespace, constraints: Sequence[Constraint] = ()) -> tuple[Explainer, Row | int]:
     """An explainer and the row to ask it about, from the files; input that cannot be used is refused here."""
     wanted = parse_row(options.row)
-    files = read_files(options)
+    return prepare_row(options, read_files(options), wanted, constraints)
+
+
+def prepare_row(
+    options: argparse.Namespace,
+    files: InputFiles,
+    wanted: int | Row,
+    constraints: Sequence[Constraint] = (),
+    any_outcome: bool = False,
+) -> tuple[Explainer, Row | int]:
+    """The same of files that were read; ``any_outcome``: the row may have the desired outcome."""
     row = wanted if isinstance(wanted, int) and files.cache else _get_row(wanted, files, options.target)
     explainer = files.build_explainer(options, constraints)
-    if isinstance(wanted, int):
+    if isinstance(wanted, int) and not any_outcome:
         _check_undesired(wanted, explainer)
     return explainer, row
 

@@ -67,11 +67,12 @@ def add_desired_and_trust_options(group: argparse._ActionsContainer) -> None:
     group.add_argument("--trust-pickle", action="store_true", help=text)
 
 
-def add_row_option(parser: argparse.ArgumentParser, required: bool = True) -> None:
-    """The row in question."""
+def add_row_option(parser: argparse.ArgumentParser, required: bool = True) -> argparse._ArgumentGroup:
+    """The row in question; gives the group, for other choices of rows."""
     group = parser.add_argument_group("row")
     text = "a row number from 0, or a JSON object of column: value"
     group.add_argument("--row", metavar="ROW", required=required, help=text)
+    return group
 
 
 def add_search_options(parser: argparse.ArgumentParser, several: bool = True) -> None:

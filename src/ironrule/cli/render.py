@@ -27,8 +27,8 @@ from ironrule.report.text import (
 )
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import join_conditions
-from ironrule.verdict.verdict import Quality
-from ironrule.wording import format_count, format_names, format_resolution, format_size, format_value
+from ironrule.verdict.verdict import Proven, Quality
+from ironrule.wording import format_count, format_names, format_size, format_value
 
 if TYPE_CHECKING:
     from ironrule.checker.result import Check
@@ -93,15 +93,28 @@ def render_ladder(ladder: Ladder) -> str:
     return "\n".join((panel, format_table(titles, rows, styles), *map(format_line, notes), statistics))
 
 
-def render_explanation_with_short_rule(ladder: Ladder, most: int) -> str:
-    """The best rule of at most so many components and what it is worth, then the explanation with the whole rule."""
-    from ironrule.report.ladder import describe_measured_rows
+def render_explanation_with_short_rule(ladder: Ladder, most: int | None = None) -> str:
+    """The best rule of at most so many components and what it is worth, then the explanation with the whole rule.
 
-    rung, explanation = ladder.find_best_rung(most), render_explanation(ladder.explanation)
+    Without ``most`` the rung that is to be read first leads, and none does whose bound is poor.
+    """
+    from ironrule.report.ladder import describe_measured_rows, describe_missing_short_rule
+
+    explanation = render_explanation(ladder.explanation)
+    rung = ladder.short if most is None else ladder.find_best_rung(most)
     if rung is None or rung is ladder.last:  # the whole rule is short enough, and worth more
-        return explanation
-    notes = map(format_line, describe_measured_rows(ladder))
-    return "\n".join((_render_rung(ladder, rung), *notes, "", format_line("The whole rule", "bold"), "", explanation))
+        return "\n".join((explanation, *map(format_line, describe_missing_short_rule(ladder))))
+    heading = "Why you can rely on it: the whole rule" if isinstance(ladder.last.verdict, Proven) else "The whole rule"
+    count = format_count(len(ladder.last.rule.features), "condition")
+    parts = (
+        _render_rung(ladder, rung),
+        *map(format_line, describe_measured_rows(ladder)),
+        "",
+        format_line(f"{heading}, with {count}", "bold"),
+        "",
+        explanation,
+    )
+    return "\n".join(parts)
 
 
 def _render_rung(ladder: Ladder, rung: Rung) -> str:
@@ -133,7 +146,7 @@ def render_counterfactuals(counterfactuals: Counterfactuals) -> str:
         none = "There is no counterfactual, and that is proven: allow more changes."
     parts = _render_changes(counterfactuals.items) or [format_line(none)]
     if counterfactuals.proven and counterfactuals.items:
-        within = format_resolution(counterfactuals.resolution)
+        within = counterfactuals.within
         nearest = f"Proven: each is the nearest that does not change all the features of one above{within}."
         parts.append(format_line(nearest))
     stopped = _render_stop(describe_counterfactuals_stop(counterfactuals.statistics))

@@ -23,6 +23,7 @@ from ironrule.results.counterfactuals import ChangeSet
 from ironrule.results.explanation import Listing, RankedRule
 from ironrule.search.enumerate import ChangeEnumeration, RuleEnumeration
 from ironrule.search.problem import count_covered
+from ironrule.space.constraints.syntax import Constraint
 from ironrule.verdict.verdict import Proven, Verdict
 
 
@@ -74,22 +75,26 @@ def list_changes(
     features: Sequence[str] | str,
     limit: int | None,
     progress: bool | None = False,
+    constraints: Sequence[Constraint] = (),
 ) -> Listing[ChangeSet]:
-    """All minimal sets of features to change, smallest first, for a model that was read or can only be asked."""
+    """All minimal sets of features to change, smallest first, for a model that was read or can only be asked;
+    ``constraints`` on changes come on top of the explainer's own.
+    """
     context, row = extend_to_row(context, row)
-    context = extend_to_named(context, options, names=() if features == "all" else as_list(features))
-    problem = build_problem(context, row, options, context.change_constraints, own_model_only=True)
+    changing = (*context.change_constraints, *constraints)
+    context = extend_to_named(context, options, changing, () if features == "all" else as_list(features))
+    problem = build_problem(context, row, options, changing, own_model_only=True)
     case, space = problem.case, problem.case.space
     names = space.names if features == "all" else as_list(features)
     varying = sum(1 << place for place in {space.index(name) for name in names})
     # A proof for the values of the domains is one for all that can occur only if constraints respect what lies between.
     trusted = context.gaps is None or context.gaps.are_respected_by(case.feasible.predicates, case.instance)
-    oracle = CachingOracle(_build_oracle(context, case))
+    oracle = CachingOracle(build_change_oracle(context, case))
     search = ChangeEnumeration(replace(problem, oracle=oracle), varying, trusted)
     return Listing(_iterate_changes(context, search), search, problem.meter, _parse_limit(limit), progress)
 
 
-def _build_oracle(context: ExplainerContext, case: Case) -> Oracle:
+def build_change_oracle(context: ExplainerContext, case: Case) -> Oracle:
     """An oracle that knows the constraints on what may change: an exact one, where one can be built."""
     if context.compiled_model is not None:
         try:

@@ -37,10 +37,12 @@ from ironrule.explain.options import (
     require_explanation,
 )
 from ironrule.model.decision import DecisionTarget
+from ironrule.model.target import parse_target
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
 from ironrule.results.diagnosis import Diagnosis
 from ironrule.results.explanation import Explanation, Listing, RankedRule
 from ironrule.results.judgement import Judgement, Recheck
+from ironrule.rule.cost import DEFAULT_COST, Cost, parse_cost
 from ironrule.space.codes import EncodedTable
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.domain import DomainMode, parse_domain
@@ -56,7 +58,11 @@ if TYPE_CHECKING:
     from ironrule.explain.ladder import LadderOptions
     from ironrule.oracles.protocol import UserOracle
     from ironrule.results.batch import Batch
+    from ironrule.results.counterfactuals_batch import CounterfactualsBatch
+    from ironrule.results.infeasibility import Infeasibility
     from ironrule.results.ladder import Ladder
+    from ironrule.results.menu import ChangeMenu
+    from ironrule.results.region import CounterfactualRegion
     from ironrule.search.problem import Algorithm
 
 
@@ -278,6 +284,7 @@ class Explainer:
         nested: bool = True,
         at_least: float | None = None,
         confidence: float = 0.95,
+        short_enough: int = 0,
         algorithm: str | Algorithm = DEFAULTS.algorithm,
         k: int = DEFAULTS.k,
         budget: Budget | float | None = DEFAULTS.budget,
@@ -296,11 +303,14 @@ class Explainer:
         ``explain`` gives when it looks at the other past rows alone, with the same options: proven where the model can
         be read. ``nested``: every rung has the conditions of the one before it, and all are of components of the last;
         otherwise each has the best rule of its length. With ``at_least``, such as 0.99, ``short`` of the ladder is the
-        shortest rung that holds for this share of people.
+        shortest rung that holds for this share of people. A proven rule of at most ``short_enough`` components gets no
+        shorter rungs.
         """
         from ironrule.explain.ladder import LadderOptions, build_ladder
 
-        chosen = LadderOptions(most=most, nested=nested, at_least=at_least, confidence=confidence)
+        chosen = LadderOptions(
+            most=most, nested=nested, at_least=at_least, confidence=confidence, short_enough=short_enough
+        )
         options = SearchOptions(
             algorithm=algorithm,
             k=k,
@@ -386,6 +396,8 @@ class Explainer:
         features_to_vary: Sequence[str] | str = "all",
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
+        cost: Cost | str = DEFAULT_COST,
+        target: Any = None,
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
@@ -411,9 +423,203 @@ class Explainer:
                 features_to_vary=features_to_vary,
                 permitted_range=permitted_range,
                 constraints=constraints,
+                cost=parse_cost(cost),
+                target=parse_target(target),
             ),
             progress,
         )
+
+    def counterfactuals_many(
+        self,
+        rows: Any = None,
+        k: int = 1,
+        *,
+        output: str | Path | None = None,
+        workers: int | None = None,
+        algorithm: Literal["auto", "exact", "geco"] | UserOracle = "auto",
+        features_to_vary: Sequence[str] | str = "all",
+        permitted_range: Mapping[str, Sequence[Value]] | None = None,
+        constraints: Sequence[str | Constraint] = (),
+        cost: Cost | str = DEFAULT_COST,
+        target: Any = None,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
+    ) -> CounterfactualsBatch:
+        """The counterfactuals of every undesired row: of a table, of the past rows with given numbers, or of all past
+        rows. The options are those of :meth:`counterfactuals`, which gives the same for each row alone; the budget is
+        that of one row.
+
+        Rows are shared out to all processors, or to as many ``workers``. With ``output``, a folder, finished rows are
+        written there as Parquet; whatever ends the work, the same call goes on where it ended. ``to_frame`` of what is
+        returned is a table of all counterfactuals.
+        """
+        from ironrule.explain.batch.rows import extend_to_rows
+        from ironrule.explain.batch.run import choose_pool
+        from ironrule.explain.counterfactuals.many import find_many_counterfactuals
+        from ironrule.explain.counterfactuals.options import ChangeOptions
+        from ironrule.explain.counterfactuals.targets import build_target_context
+
+        wanted = parse_target(target)
+        return find_many_counterfactuals(
+            extend_to_rows(build_target_context(self._context, wanted, progress), rows),
+            rows,
+            SearchOptions(k=k, budget=budget, seed=seed),
+            ChangeOptions(
+                algorithm=algorithm,
+                features_to_vary=features_to_vary,
+                permitted_range=permitted_range,
+                constraints=constraints,
+                cost=parse_cost(cost),
+                target=wanted,
+            ),
+            folder=output,
+            pool=choose_pool("local", workers, None),
+            progress=progress,
+        )
+
+    def counterfactual_region(
+        self,
+        counterfactual: Any,
+        features: Sequence[str] | str = "changed",
+        *,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
+    ) -> CounterfactualRegion:
+        """A box around a counterfactual in which every point has the desired outcome, grown as far as it goes.
+
+        ``features`` that vary are those that the counterfactual changes ("changed"), "all", or some by name; all others
+        stay as they are in it. Where the model can be read this is proven, and ``maximal`` says whether no bound can
+        move further; else the verdict has a bound on the share of other points. Roles and constraints on single
+        features are respected. In the place of a counterfactual, any row with the desired outcome will do.
+        """
+        from ironrule.explain.counterfactuals.regions import find_region
+
+        options = SearchOptions(k=1, budget=budget, seed=seed)
+        return find_region(self._context, counterfactual, features, options, progress)
+
+    def diverse_counterfactuals(
+        self,
+        row: Any,
+        k: int = DEFAULTS.k,
+        *,
+        spread: float = 0.1,
+        features_to_vary: Sequence[str] | str = "all",
+        permitted_range: Mapping[str, Sequence[Value]] | None = None,
+        constraints: Sequence[str | Constraint] = (),
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
+    ) -> Counterfactuals:
+        """Up to k counterfactuals that differ in their values: each is the nearest that, of each earlier one, leaves
+        some changed feature as it is, or gives it another category or a number at least ``spread`` of the range away.
+        Those of
+        :meth:`counterfactuals` differ in the features that they change. ``proven`` says whether that holds for all of
+        them and, where fewer than k came, whether there is no other.
+        """
+        from ironrule.explain.counterfactuals.diverse import find_diverse_counterfactuals, parse_spread
+        from ironrule.explain.counterfactuals.options import ChangeOptions
+
+        changes = ChangeOptions(
+            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
+        )
+        options = SearchOptions(k=k, budget=budget, seed=seed)
+        return find_diverse_counterfactuals(self._context, row, options, changes, parse_spread(spread), progress)
+
+    def past_counterfactuals(
+        self,
+        row: Any,
+        k: int = DEFAULTS.k,
+        *,
+        features_to_vary: Sequence[str] | str = "all",
+        permitted_range: Mapping[str, Sequence[Value]] | None = None,
+        constraints: Sequence[str | Constraint] = (),
+    ) -> Counterfactuals:
+        """The k nearest past rows with the desired outcome, as counterfactuals: least distance first. They are
+        plausible, since somebody had these values, and change more than they would have to. The options are those of
+        :meth:`counterfactuals`.
+        """
+        from ironrule.explain.counterfactuals.diverse import find_past_counterfactuals
+        from ironrule.explain.counterfactuals.options import ChangeOptions
+
+        changes = ChangeOptions(
+            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
+        )
+        return find_past_counterfactuals(self._context, row, SearchOptions(k=k), changes)
+
+    def change_menu(
+        self,
+        row: Any,
+        *,
+        features_to_vary: Sequence[str] | str = "all",
+        permitted_range: Mapping[str, Sequence[Value]] | None = None,
+        constraints: Sequence[str | Constraint] = (),
+        limit: int | None = None,
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
+    ) -> ChangeMenu:
+        """All minimal sets of features whose change can give the desired outcome (:meth:`change_sets`), each with its
+        cheapest change, cheapest first: fewest features, then least distance. The options are those of
+        :meth:`counterfactuals`; ``limit`` is the largest number of sets, smallest first. The budget is that of all
+        searches together.
+        """
+        from ironrule.explain.counterfactuals.menus import build_menu
+        from ironrule.explain.counterfactuals.options import ChangeOptions
+
+        changes = ChangeOptions(
+            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
+        )
+        return build_menu(self._context, row, SearchOptions(budget=budget, seed=seed), changes, limit, progress)
+
+    def group_changes(
+        self,
+        row: Any,
+        groups: Mapping[str, Sequence[str]] | Sequence[Sequence[str]],
+        *,
+        permitted_range: Mapping[str, Sequence[Value]] | None = None,
+        constraints: Sequence[str | Constraint] = (),
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
+    ) -> ChangeMenu:
+        """The cheapest change within each of some groups of features, such as those that one person can change:
+        ``{"money": ["income", "savings"], "loan": ["amount", "months"]}``. Where nothing in a group would do, its entry
+        says so, proven where the model can be read.
+        """
+        from ironrule.explain.counterfactuals.menus import build_group_menu
+        from ironrule.explain.counterfactuals.options import ChangeOptions
+
+        changes = ChangeOptions(permitted_range=permitted_range, constraints=constraints)
+        options = SearchOptions(k=1, budget=budget, seed=seed)
+        return build_group_menu(self._context, row, groups, options, changes, progress)
+
+    def find_forbidding_restrictions(
+        self,
+        row: Any,
+        *,
+        features_to_vary: Sequence[str] | str = "all",
+        permitted_range: Mapping[str, Sequence[Value]] | None = None,
+        constraints: Sequence[str | Constraint] = (),
+        budget: Budget | float | None = DEFAULTS.budget,
+        seed: int = DEFAULTS.seed,
+        progress: bool | None = None,
+    ) -> Infeasibility:
+        """Why a row has no counterfactual: restrictions that together forbid every one, none of which is left over.
+
+        Restrictions are declared roles, constraints, permitted ranges, and the features that may not vary. That there
+        is no counterfactual is proven by an exact oracle, and so is that each restriction is needed: what there is
+        without it is named. If there is a counterfactual after all, it is in the answer.
+        """
+        from ironrule.explain.counterfactuals.infeasible import find_forbidding_restrictions
+        from ironrule.explain.counterfactuals.options import ChangeOptions
+
+        changes = ChangeOptions(
+            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
+        )
+        options = SearchOptions(k=1, budget=budget, seed=seed)
+        return find_forbidding_restrictions(self._context, row, options, changes, progress)
 
     def rules(
         self,

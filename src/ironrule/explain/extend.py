@@ -143,6 +143,20 @@ def extend_to_bounds(context: ExplainerContext, conditions: Iterable[StatedCompo
     return context.row_contexts.get(key, lambda: _add_values(context, new, lambda _: None))
 
 
+def extend_to_numbers(context: ExplainerContext, numbers: Mapping[str, Sequence[Value]]) -> ExplainerContext:
+    """The context whose intervals have further numbers from inside them, by feature."""
+    new: dict[str, tuple[Value, ...]] = {}
+    for name, listed in numbers.items():
+        rounded = dict.fromkeys(_round_to_column(context, name, number) for number in listed)
+        known = context.space[name].code_by_value
+        missing = tuple(one for one in rounded if one not in known and _is_inside(context.space, name, one))
+        new |= {name: missing} if missing else {}
+    if not new:
+        return context
+    key = ("numbers", *sorted(new.items()))
+    return context.row_contexts.get(key, lambda: _add_values(context, new, lambda _: None))
+
+
 def extend_to_explanation(context: ExplainerContext, explanation: Explanation) -> ExplainerContext:
     """The context that an explanation was made in: its domains have the values that its row, or its batch, added.
 

@@ -49,6 +49,7 @@ from ironrule.search.best_of_length import (
 from ironrule.space.feature import Value
 from ironrule.verdict.bounded import DEFAULT_CONFIDENCE, Bounded, RungVerdict
 from ironrule.verdict.budget import Meter
+from ironrule.verdict.verdict import Proven
 from ironrule.wording import round_towards
 
 ANCHOR_LENGTH = 4  # the length whose best rule a nested ladder is built around; up to it searches are always exact
@@ -65,9 +66,11 @@ class LadderOptions:
     nested: bool = True
     at_least: float | None = None
     confidence: float = DEFAULT_CONFIDENCE
+    short_enough: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "most", parse_integer("most", self.most))
+        object.__setattr__(self, "short_enough", parse_integer("short_enough", self.short_enough, 0))
         if self.most > MAX_LENGTH:
             raise InputError(expected=f"most must be at most {MAX_LENGTH}", got=self.most)
         if not isinstance(self.nested, bool):
@@ -161,7 +164,8 @@ def _choose_rules(
 ) -> list[tuple[Bounds, bool]]:
     """The rules of all rungs but the last, shortest first, and whether each is known to be the best of its length."""
     most = min(chosen.most, explanation.cardinality - 1)
-    if most < 1:
+    is_short = isinstance(explanation.verdict, Proven) and explanation.cardinality <= chosen.short_enough
+    if most < 1 or is_short:
         return []
     if not chosen.nested:
         allowed, _ = select_components(builder.case.components, options.require, options.forbid)

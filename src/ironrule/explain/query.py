@@ -21,7 +21,7 @@ from ironrule.errors import ConstraintError, InputError, ModelError, OutcomeErro
 from ironrule.explain.context import ExplainerContext, decide_row, extend_context
 from ironrule.explain.options import SearchOptions, make_generator, parse_weights
 from ironrule.model.protocol import Model
-from ironrule.model.reduced_model import embed_model
+from ironrule.model.reduced_model import EmbeddedScores, embed_model
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.combine import SearchThenProve
 from ironrule.oracles.protocol import BoxQuery, Case, Oracle, Run
@@ -136,7 +136,8 @@ def build_case(
         bound = (bind_constraint(constraint, space.features) for constraint in change_constraints)
         allowed = _build_feasible(context, [*allowed.predicates, *bound], row_codes)
     components = build_instance_components(space, row_codes, context.component_cache)
-    model: Model = context.model.primary if own_model_only else context.model
+    model = context.model.primary if own_model_only else context.model
+    read = context.compiled_model if own_model_only or not context.is_robust else None
     return Case(
         space,
         embed_model(model, reduced, instance),
@@ -146,6 +147,8 @@ def build_case(
         fingerprint=context.fingerprint,
         reduced=reduced,
         user_row=instance,
+        scoring_model=model if reduced.is_whole else EmbeddedScores(model, reduced, instance),
+        tabulated_model=None if read is None else read.tabulated,
     )
 
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ironrule.arrays import BoolArray, Int64Array, Points
+from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points
 from ironrule.errors import ModelError, TableError
-from ironrule.model.decision import Decision, DecisionTarget, build_decision, require_probability_threshold
+from ironrule.model.decision import Decision, DecisionTarget, build_target_decision, require_probability_threshold
+from ironrule.model.scores import Score, build_score, raise_without_scores
 from ironrule.progress import track
 from ironrule.space.codes import EncodedTable
 from ironrule.space.feature import Feature
@@ -35,6 +36,7 @@ class BlackBox:
     layout: Layout
     decision: Decision
     max_rows: int = BATCH_ROWS
+    score: Score | None = None  # None where the model is known to have none
 
     @property
     def batch_rows(self) -> int:
@@ -45,9 +47,21 @@ class BlackBox:
         """Which points have the desired outcome, by the model's own decision."""
         if len(points) == 0:
             return np.zeros(0, dtype=np.bool_)
+        return np.concatenate([self.decision(self.layout.decode(part), len(part)) for part in self._split(points)])
+
+    def scores(self, points: Points) -> Float64Array:
+        """How close points are to the desired outcome, by the model's own numbers; raises InputError if it has none."""
+        score = self.score
+        if score is None:
+            raise_without_scores("a classifier without them")
+        if len(points) == 0:
+            return np.zeros(0)
+        return np.concatenate([score(self.layout.decode(part), len(part)) for part in self._split(points)])
+
+    def _split(self, points: Points) -> list[Points]:
+        """The points in portions that are laid out at once."""
         rows = self.batch_rows
-        parts = [points[start : start + rows] for start in range(0, len(points), rows)]
-        return np.concatenate([self.decision(self.layout.decode(part), len(part)) for part in parts])
+        return [points[start : start + rows] for start in range(0, len(points), rows)]
 
     def decide_rows(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
         """The outcome of every row, with a progress bar where that takes long."""
@@ -67,8 +81,9 @@ class BlackBox:
 
 def build_black_box(model: Any, table: Table, space: Space, target: DecisionTarget) -> BlackBox:
     """A user's model over a space, checked: rows rebuilt from codes must get the outcome of the user's own."""
-    decision = build_decision(model, target.desired, target.threshold, target.direction)
-    box = BlackBox(make_layout_builder(model, table)(space.features), decision)
+    decision = build_target_decision(model, target)
+    layout = make_layout_builder(model, table)(space.features)
+    box = BlackBox(layout, decision, score=build_score(model, target))
     _check_layout(box, table, space)
     return box
 
@@ -146,6 +161,10 @@ class ModelSet:
         """Which points some version desires, its threshold moved by the margin."""
         return np.asarray(np.any([box.desired(points) for box in self.black_boxes], axis=0), dtype=np.bool_)
 
+    def scores(self, points: Points) -> Float64Array:
+        """The largest score that some version gives each point."""
+        return np.asarray(np.max([box.scores(points) for box in self.black_boxes], axis=0), dtype=np.float64)
+
     def decide_rows(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
         """Which rows some version desires."""
         found = [box.decide_rows(codes, progress) for box in self.black_boxes]
@@ -159,7 +178,8 @@ class ModelSet:
 
 def build_model_set(models: Sequence[Any], table: Table, space: Space, target: DecisionTarget) -> ModelSet:
     """The models, checked, as they are asked."""
-    require_probability_threshold(models[0], target.threshold)  # as it was given: a margin may move it anywhere
+    for threshold in (target.threshold, target.upper):
+        require_probability_threshold(models[0], threshold)  # as it was given: a margin may move it anywhere
     own = build_black_box(models[0], table, space, target)
     if len(models) == 1 and target.margin == 0:
         return ModelSet(own, (own,))

@@ -26,6 +26,7 @@ import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array
 from ironrule.errors import InputError, ModelError, OutcomeError, describe_value
+from ironrule.model.thread_limit import limit_threads
 from ironrule.space.feature import is_missing, value_from_json, value_to_json
 from ironrule.space.table import to_python_value
 from ironrule.wording import format_count
@@ -53,7 +54,7 @@ class Decision:
 
     def require_known_labels(self, table: Any, rows: int) -> None:
         """Raise OutcomeError if these rows, none of them desired, get labels: the desired one is likely misspelt."""
-        answer = _drop_single_column(ask_model(self.ask, table, rows))
+        answer = drop_single_column(ask_model(self.ask, table, rows))
         if self.unlisted_labels is not None and answer.ndim == 1:
             seen = ", ".join(sorted({describe_value(to_python_value(label)) for label in answer})[:12])
             rule = f"at least one past row must get a desired label, one of {list(self.unlisted_labels)}"
@@ -81,6 +82,16 @@ def build_decision(model: Any, desired: Any, threshold: float | None, direction:
     if not callable(model):
         raise ModelError(expected="a model must be a function or have a predict method", got=type(model).__name__)
     return _build_function_decision(model, desired, threshold, direction)
+
+
+def build_target_decision(model: Any, target: DecisionTarget) -> Decision:
+    """The decision of a model for a target, which may be a band of scores."""
+    if target.upper is None:
+        return build_decision(model, target.desired, target.threshold, target.direction)
+    too_high = build_decision(model, target.desired, target.upper)
+    above = None if target.threshold is None else build_decision(model, target.desired, target.threshold).criterion
+    name = f"a score that is not {'up' if above is None else f'above {target.threshold!r} and up'} to {target.upper!r}"
+    return replace(too_high, criterion=BandCriterion(above, too_high.criterion), undesired_name=name)
 
 
 def _build_estimator_decision(model: Any, desired: Any, threshold: float | None, direction: Direction) -> Decision:
@@ -220,7 +231,7 @@ class LabelCriterion:
     classes: tuple[Any, ...] | None = None
 
     def __call__(self, answer: AnyArray) -> BoolArray:
-        labels = _drop_single_column(answer)
+        labels = drop_single_column(answer)
         if labels.ndim != 1:
             rule = "the model must answer one label per row"
             raise ModelError(expected=rule, got=f"an array of shape {answer.shape}")
@@ -233,6 +244,18 @@ class LabelCriterion:
                 rule = f"the model must answer labels of its classes, {list(self.classes)}"
                 raise ModelError(expected=rule, got=describe_value(to_python_value(others[~known][0])))
         return mask
+
+
+@dataclass(frozen=True, slots=True)
+class BandCriterion:
+    """Scores of a band: desired if one criterion holds (where there is one) and the other, for higher scores, not."""
+
+    above: Callable[[AnyArray], BoolArray] | None
+    too_high: Callable[[AnyArray], BoolArray]
+
+    def __call__(self, answer: AnyArray) -> BoolArray:
+        low_enough = ~self.too_high(answer)
+        return low_enough if self.above is None else low_enough & self.above(answer)
 
 
 def _flag_equal(labels: AnyArray, wanted: Sequence[Any]) -> BoolArray:
@@ -258,7 +281,7 @@ class ProbabilityCriterion:
             raise ModelError(expected=rule, got=f"an array of shape {answer.shape}")
         if answer.dtype.kind not in "biuf":
             raise ModelError(expected="probabilities must be numbers", got=f"{answer.dtype}")
-        shares = _require_numbers(answer)
+        shares = require_numbers(answer)
         # XGBoost's binary:logitraw answers the score s, which is no probability, as the columns 1 - s and s.
         no_share = (shares < -PROBABILITY_TOLERANCE) | (shares > 1 + PROBABILITY_TOLERANCE)
         adds_up = np.isclose(shares.sum(axis=1), 1.0, atol=PROBABILITY_TOLERANCE * (1.0 + np.abs(shares).sum(axis=1)))
@@ -278,7 +301,7 @@ class ColumnCriterion:
     direction: Direction = "above"
 
     def __call__(self, answer: AnyArray) -> BoolArray:
-        scores = _require_numbers(answer)
+        scores = require_numbers(answer)
         columns = range(scores.shape[1])
         wrong = [place for place in self.wanted if type(place) is not int or place not in columns]
         if wrong:
@@ -303,7 +326,7 @@ class FunctionCriterion:
     direction: Direction = "above"
 
     def __call__(self, answer: AnyArray) -> BoolArray:
-        answer = _drop_single_column(answer)
+        answer = drop_single_column(answer)
         if answer.ndim == 2 and self.wanted is None:
             raise OutcomeError(
                 expected=f"one of the {format_count(answer.shape[1], 'column')} that the model answers must be desired",
@@ -315,7 +338,7 @@ class FunctionCriterion:
             return ColumnCriterion(self.wanted or (), self.threshold, self.direction)(answer)
         if self.wanted is None:
             threshold = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
-            return _flag_passing(_require_numbers(answer), threshold, self.direction)
+            return _flag_passing(require_numbers(answer), threshold, self.direction)
         if self.threshold is not None:
             rule = "for one number per row either a desired class or a threshold must be given"
             raise OutcomeError(expected=rule, got="both")
@@ -348,7 +371,8 @@ def _flag_passing(scores: Float64Array, threshold: float, direction: Direction) 
     return np.asarray(scores > threshold if direction == "above" else scores < threshold, dtype=np.bool_)
 
 
-def _require_numbers(answer: AnyArray) -> Float64Array:
+def require_numbers(answer: AnyArray) -> Float64Array:
+    """A model's answers as numbers; raises OutcomeError if they are none, ModelError if they are not finite."""
     if answer.dtype == object and all(isinstance(score, (int, float, Decimal, np.number)) for score in answer.ravel()):
         try:
             answer = answer.astype(np.float64)
@@ -377,7 +401,8 @@ def _require_finite(answer: AnyArray) -> None:
 def ask_model(ask: Ask, table: Any, rows: int) -> AnyArray:
     """The model's answer as an array with something for every row; its own exception is shown, not swallowed."""
     try:
-        answer = _to_array(ask(table), rows)
+        with limit_threads(rows):
+            answer = _to_array(ask(table), rows)
     except ModelError:
         raise
     except (Exception, SystemExit) as error:  # whatever the user's model raises is reported as its failure
@@ -416,7 +441,7 @@ def _to_array(given: Any, rows: int) -> AnyArray:
     return answer
 
 
-def _drop_single_column(answer: AnyArray) -> AnyArray:
+def drop_single_column(answer: AnyArray) -> AnyArray:
     """A table of one column is a list."""
     return answer[:, 0] if answer.ndim == 2 and answer.shape[1] == 1 else answer
 
@@ -425,13 +450,15 @@ def _drop_single_column(answer: AnyArray) -> AnyArray:
 class DecisionTarget:
     """What counts as desired: the classes, or scores above or below a threshold, and the margin by which scores may
     move. ``direction`` is "below" only with a threshold, and then no class is named: scores are those of a function or
-    a regression, or the probabilities of class 1 of a classifier of 0 and 1.
+    a regression, or the probabilities of class 1 of a classifier of 0 and 1. With ``upper``, scores above that are not
+    desired either, whether there is a threshold or not; this is for counterfactuals alone.
     """
 
     desired: tuple[Any, ...] | None = None
     threshold: float | None = None
     margin: float = 0.0
     direction: Direction = "above"
+    upper: float | None = None
 
     @classmethod
     def from_arguments(

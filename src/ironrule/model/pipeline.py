@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, IntpArray, Points
-from ironrule.model.decision import Decision, DecisionTarget, build_decision
+from ironrule.model.decision import Decision, DecisionTarget, build_target_decision
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
@@ -282,6 +282,6 @@ def build_final_estimator(
     if type(seen) is not np.ndarray or seen.dtype.kind != "f" or seen.dtype != values.dtype:
         return None
     starts = np.cumsum([0, *sizes[:-1]])
-    decision = build_decision(final, target.desired, target.threshold, target.direction)
+    decision = build_target_decision(final, target)
     made = FinalEstimator(columns.features, starts, values, decision)
     return made if np.array_equal(made.desired(points), outcomes) else None

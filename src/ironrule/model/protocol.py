@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ironrule.arrays import BoolArray, Points
+from ironrule.arrays import AnyArray, BoolArray, Float64Array, Points
 
 
 class Model(Protocol):
@@ -14,6 +14,15 @@ class Model(Protocol):
 
     def desired(self, points: Points) -> BoolArray:
         """Which points have the desired outcome, by the model's own decision."""
+
+
+class ScoringModel(Protocol):
+    """A model that may also say how close points are to the desired outcome (:mod:`ironrule.model.scores`)."""
+
+    def scores(self, points: Points) -> Float64Array:
+        """A number for every point, above 0 where the desired outcome is expected; raises InputError where the model
+        answers labels alone.
+        """
 
 
 class NormalForm(Protocol):
@@ -27,8 +36,14 @@ class NormalForm(Protocol):
     def node_count(self) -> int:
         """How many nodes its trees have; 0 if it has none."""
 
+    def margins(self, seen: AnyArray) -> tuple[Float64Array, ...]:
+        """For rows of what the model sees, per alternative the smallest margin; desired is where one is positive."""
+
     def negate(self) -> NormalForm:
         """The normal form of the opposite decision; raises Unreadable if it would be too large."""
+
+    def intersect(self, other: NormalForm) -> NormalForm:
+        """The normal form of what both desire; raises Unreadable if there is none."""
 
 
 class Unreadable(Exception):  # noqa: N818  # an answer, not a failure: the black-box search serves instead

@@ -78,7 +78,7 @@ def read_model(
     """
     require_readable(hasattr(model, "predict"), "a plain function can only be asked, not read")
     transform, final = split_pipeline(model)
-    normal_form = known or read_estimator(final, target.desired, target.threshold, target.direction)
+    normal_form = known or _read_target(final, target)
     if (count := normal_form.node_count) > MAX_NODES:
         raise Unreadable(f"its trees have {count:,} nodes, and models of up to {MAX_NODES:,} are read so far")
     _require_exact_layout(black_box, space, past)
@@ -90,6 +90,16 @@ def read_model(
         alone=transform is not None and transform.runs_user_function,
     )
     return TabulatedModel(normal_form, columns)
+
+
+def _read_target(estimator: Any, target: DecisionTarget) -> NormalForm:
+    """The normal form of an estimator for a target, which may be a band of scores."""
+    if target.upper is None:
+        return read_estimator(estimator, target.desired, target.threshold, target.direction)
+    low_enough = read_estimator(estimator, target.desired, target.upper).negate()
+    if target.threshold is None:
+        return low_enough
+    return read_estimator(estimator, target.desired, target.threshold).intersect(low_enough)
 
 
 def _require_exact_layout(black_box: BlackBox, space: Space, past: Points) -> None:

@@ -24,15 +24,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from ironrule.arrays import Float64Array, Points, UInt64Array
 from ironrule.hitting.bits import pack_sets
 from ironrule.model.history import History
-from ironrule.model.protocol import Model
+from ironrule.model.protocol import Model, ScoringModel
 from ironrule.rule.box import Box
+from ironrule.rule.cost import CostTable
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.rule.kernels import compute_duals
@@ -43,12 +44,17 @@ from ironrule.verdict.budget import Meter
 from ironrule.verdict.certificate import Certificate, CoverSource
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
 
+if TYPE_CHECKING:
+    from ironrule.model.read_model import TabulatedModel
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
     """The case at hand: one instance of a space, the model that denied it, the history, and what can occur.
 
     The space may be a part of the user's own; then ``reduced`` says which, and ``user_row`` is the instance there.
+    Some oracles need more of the model than its outcomes: ``scoring_model`` gives points scores, and
+    ``tabulated_model`` is the model's normal form over this space. Both only guide: what counts is ``model``.
     """
 
     space: Space
@@ -59,6 +65,8 @@ class Case:
     fingerprint: str = ""  # of the model, for certificates
     reduced: ReducedSpace | None = None
     user_row: Points | None = None
+    scoring_model: ScoringModel | None = None  # None where it has no scores
+    tabulated_model: TabulatedModel | None = None  # None where it was not read, or several models count
 
     @property
     def instance(self) -> Points:
@@ -108,13 +116,15 @@ class BoxQuery:
     """Is there a counterfactual in this box? Up to ``k`` are wanted.
 
     ``effort`` is a share of what the oracle usually spends on a query, which may be more than 1; None leaves it to the
-    oracle. Only an oracle whose effort can be adjusted is told.
+    oracle. Only an oracle whose effort can be adjusted is told. ``cost`` says what "nearest" means to a search for the
+    nearest counterfactuals; None: as few changes as possible, then the least distance.
     """
 
     case: Case
     box: Box
     k: int = 1
     effort: float | None = None
+    cost: CostTable | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

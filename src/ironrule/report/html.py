@@ -72,7 +72,11 @@ def render_explanation(explanation: Explanation) -> str:
 def render_counterfactuals(counterfactuals: Counterfactuals) -> str:
     """Counterfactuals as a table of changes; in words if there are none."""
     changes = _list_changes(counterfactuals.items)
-    return render_template("notebook_counterfactuals.html", changes=changes, text=str(counterfactuals))
+    note = "Found by search: nearer ones may exist."
+    if counterfactuals.proven:
+        within = counterfactuals.within
+        note = f"Proven: each is the nearest that does not change all the features of one above{within}."
+    return render_template("notebook_counterfactuals.html", changes=changes, text=str(counterfactuals), note=note)
 
 
 def _list_changes(counterfactuals: Sequence[Counterfactual]) -> list[tuple[int, str, str, str]]:

@@ -13,7 +13,7 @@ from ironrule.report import text
 from ironrule.report.plots import drawing
 from ironrule.report.plots.drawing import Drawing, Rectangle, Shape, TextLine, VerdictStyle, choose_style
 from ironrule.report.templating import render_template
-from ironrule.results.ladder import Ladder, Rung
+from ironrule.results.ladder import MAX_SHORT, MAX_SHORT_BOUND, Ladder, Rung
 from ironrule.rule.phrasing import join_conditions
 from ironrule.verdict.bounded import Bounded
 from ironrule.verdict.verdict import Proven
@@ -91,6 +91,20 @@ def describe_measured_rows(ladder: Ladder) -> list[str]:
             "if it was, pass fresh ones (measure=, on the command line --measure)."
         )
     return lines
+
+
+def describe_missing_short_rule(ladder: Ladder) -> list[str]:
+    """How good the best short rule is, where none is good enough to be read first."""
+    best = ladder.find_best_rung(MAX_SHORT)
+    if best is None or not isinstance(best.verdict, Bounded) or ladder.short is not ladder.last:
+        return []
+    components = f"at most {format_count(MAX_SHORT, 'component')}"
+    wanted = format_percent_down((1.0 - MAX_SHORT_BOUND) if ladder.at_least is None else ladder.at_least)
+    start = f"No rule of {components} is known to hold for {wanted} of people like past ones"
+    if best.exception_bound >= 1.0:
+        return [f"{start}."]
+    share, confidence = format_percent_down(1.0 - best.exception_bound), format_percent_down(ladder.confidence)
+    return [f"{start}: the best one holds for at least {share} ({confidence} confidence)."]
 
 
 def describe_notes(ladder: Ladder) -> list[str]:

@@ -11,7 +11,7 @@ from ironrule.results.explanation import Explanation
 from ironrule.results.ladder import Ladder
 from ironrule.results.scope import describe_checked_values
 from ironrule.rule.counterfactual import Counterfactual
-from ironrule.rule.phrasing import UNNAMED_OUTCOME, FeatureLabels, format_outcome, group_conditions
+from ironrule.rule.phrasing import FeatureLabels, format_outcome, group_conditions, is_named_outcome
 from ironrule.verdict.bounded import Bounded
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict
 from ironrule.wording import format_count, format_percent_down
@@ -23,7 +23,7 @@ def build_letter(explanation: Explanation, name: str | None = None) -> dict[str,
     shown = explanation.shown  # the wider rule says more
     has_plot = explanation.rule.components and explanation.background is not None
     instance = {feature: labels.format_value(feature, value) for feature, value in explanation.instance.items()}
-    is_named = explanation.rule.outcome != UNNAMED_OUTCOME
+    is_named = is_named_outcome(explanation.rule.outcome)
     title = f"Why the decision was: {format_outcome(explanation.rule)}" if is_named else "Why this decision was made"
     return {
         "name": name,
@@ -79,7 +79,8 @@ def build_ladder_letter(ladder: Ladder, name: str | None = None) -> dict[str, An
 def _describe_bound(ladder: Ladder, verdict: Bounded) -> str:
     """What the share of a short rule was measured on, and that it is no proof."""
     cases = format_count(verdict.rows, "other past case that fits", "other past cases that fit")
-    measured = f"This was measured on {cases} this description; {verdict.seen:,} of them were decided differently."
+    seen = {0: "none of them was", 1: "1 of them was"}.get(verdict.seen, f"{verdict.seen:,} of them were")
+    measured = f"This was measured on {cases} this description; {seen} decided differently."
     certain = f"It is right with {format_percent_down(verdict.confidence)} certainty; it is not a proof."
     trained = " Some of these cases may have been used to develop the way that decisions are made."
     return f"{measured} {certain}{trained if ladder.measured_from == 'split' else ''}"

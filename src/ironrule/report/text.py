@@ -232,9 +232,9 @@ def describe_unreadable(explanation: Explanation) -> list[str]:
 
 
 def format_desired_outcome(explanation: Explanation, friendly: bool = False) -> str:
-    """The name of the desired outcome, where it has one."""
+    """The name of the desired outcome, where it has one; ``friendly`` if a number, such as 1, is none."""
     labels = explanation.decision.desired
-    if labels is None:
+    if labels is None or (friendly and not all(isinstance(label, str) for label in labels)):
         return "the other decision" if friendly else "the desired outcome"
     return " or ".join(format_value(label, "letter") for label in labels)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ironrule.errors import InputError, MissingExtraError
 from ironrule.results.audience import LadderAudience
-from ironrule.results.batch_folder import BatchFolder, FolderBatchReader
+from ironrule.results.batch_folder import EXPLANATIONS, BatchFolder, FolderBatchReader, require_kind
 from ironrule.results.batch_storage import CODE_COLUMNS, COLUMNS, BatchReader, BatchRow
 from ironrule.results.display import (
     format_batch,
@@ -122,6 +122,7 @@ class Batch(Sequence[Explanation]):
         """The batch in a folder, finished or not."""
         batch_folder = BatchFolder(Path(folder))
         manifest = batch_folder.manifest()
+        require_kind(batch_folder.path, manifest, EXPLANATIONS)
         counts = {name: manifest[name] for name in ("to_explain", "desired", "not_robust")}
         return cls(FolderBatchReader(batch_folder), counts, Space.from_dict(manifest["space"]))
 

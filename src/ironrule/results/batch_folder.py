@@ -40,7 +40,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from ironrule.errors import InputError, StorageError, build_format_error
-from ironrule.results.batch_storage import BatchRow, encode_parquet, read_batch_row, read_batch_rows, read_columns
+from ironrule.results.batch_storage import (
+    BatchRow,
+    StoredRow,
+    encode_parquet,
+    read_batch_row,
+    read_batch_rows,
+    read_columns,
+)
 
 MANIFEST_FORMAT = 4
 MANIFEST, INDEX, LOCK = "manifest.json", "parts.jsonl", "lock"
@@ -57,6 +64,7 @@ MANIFEST_KEYS = {  # the model first: with another one, other rows are denied
     "rows_fingerprint": "other rows",
     "options_fingerprint": "other options (algorithm, budget, seed, restrictions, reuse of rules, or ladders)",
 }
+KIND_FIELD, EXPLANATIONS, COUNTERFACTUALS = "kind", "explanations", "counterfactuals"
 
 
 def write_durably(path: Path, content: bytes) -> None:
@@ -136,6 +144,7 @@ class BatchFolder:
     """Where the parts of a batch lie. What was found whole once is read again only if the file has changed since."""
 
     path: Path
+    row_type: type[StoredRow] = BatchRow
     _known_whole: set[tuple[PartRecord, int]] = field(default_factory=set, repr=False, compare=False)
 
     # Reading.
@@ -180,9 +189,9 @@ class BatchFolder:
         """The numbers of all rows that are finished."""
         return {row for part in self.parts() for row in read_columns(part, ["row"])["row"]}
 
-    def read_rows(self) -> Iterator[BatchRow]:
+    def read_rows(self) -> Iterator[Any]:
         """All finished rows, in the order in which they were written."""
-        return (row for part in self.parts() for row in read_batch_rows(part))
+        return (self.row_type.from_columns(row) for part in self.parts() for row in read_batch_rows(part))
 
     def manifest(self) -> dict[str, Any]:
         """What the folder is a batch of; raises InputError if it is none."""
@@ -250,11 +259,11 @@ class BatchFolder:
             warnings.warn(said, stacklevel=3)
             self._write_index([record for record in index if record not in damaged])
 
-    def add(self, rows: Iterable[BatchRow]) -> None:
+    def add(self, rows: Iterable[StoredRow]) -> None:
         """Write finished rows as a part of their own."""
         items, index = list(rows), self.read_index()
         part = PART_NAME.format(self._choose_number(index))
-        path, content = self.path / part, encode_parquet(items)
+        path, content = self.path / part, encode_parquet(items, self.row_type)
         record = PartRecord(part, len(items), len(content), hashlib.sha256(content).hexdigest())
         unfinished = self._find_unfinished(record)
         with self._report_full_disk():
@@ -300,9 +309,9 @@ def _hash_manifest(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
-def open_batch_folder(path: Path, keys: Mapping[str, Any]) -> BatchFolder:
+def open_batch_folder(path: Path, keys: Mapping[str, Any], row_type: type[StoredRow] = BatchRow) -> BatchFolder:
     """The folder for a batch, made or found and repaired; raises InputError if it holds something else."""
-    folder = BatchFolder(path)
+    folder = BatchFolder(path, row_type)
     try:
         if not (path / MANIFEST).exists():
             path.mkdir(parents=True, exist_ok=True)
@@ -311,6 +320,7 @@ def open_batch_folder(path: Path, keys: Mapping[str, Any]) -> BatchFolder:
             write_atomically(path / MANIFEST, json.dumps(manifest, indent=2).encode())
             return folder
         manifest = folder.manifest()
+        require_kind(path, manifest, keys.get(KIND_FIELD, EXPLANATIONS))
         other = [what for key, what in MANIFEST_KEYS.items() if manifest.get(key) != keys[key]]
         if other:
             statement = f"the folder {str(path)!r} holds another batch: it was begun with {', '.join(other)}"
@@ -319,6 +329,19 @@ def open_batch_folder(path: Path, keys: Mapping[str, Any]) -> BatchFolder:
     except OSError as error:
         raise _build_storage_error(path, error) from error
     return folder
+
+
+def require_kind(path: Path, manifest: Mapping[str, Any], kind: str) -> None:
+    """Raise InputError unless a folder holds this kind of batch; one of explanations need not say so."""
+    got = manifest.get(KIND_FIELD, EXPLANATIONS)
+    if got != kind:
+        reader = "CounterfactualsBatch.open" if got == COUNTERFACTUALS else "Batch.open"
+        raise InputError(
+            expected=f"the folder {str(path)!r} must hold a batch of {kind}",
+            got=f"one of {got}",
+            hint=f"open it with {reader}, or choose another folder",
+            code="batch-mismatch",
+        )
 
 
 def _build_storage_error(path: Path, error: OSError) -> StorageError:
@@ -373,10 +396,10 @@ class FolderBatchReader:
         """Their row numbers."""
         return [row for row, _, _ in self._index]
 
-    def row_at(self, place: int) -> BatchRow:
+    def row_at(self, place: int) -> Any:
         """One of them."""
         _, part, position = self._index[place]
-        return read_batch_row(part, position)
+        return self.folder.row_type.from_columns(read_batch_row(part, position))
 
     def columns(self, names: Sequence[str]) -> dict[str, list[Any]]:
         """Some columns of all of them."""

@@ -1,18 +1,21 @@
 """What a batch keeps of every row, as one flat row, in memory or as Parquet.
 
-``BatchRow`` is one row of a batch. ``document`` is the explanation as JSON, certificate included, and ``digest`` the
-hash that it carries; both are None where documents were not wanted. Boxes are codes, for every feature the first and
-the last; only proven rules have them, so that nothing unproven can be taken for a cover of anything.
+``StoredRow`` is what every kind of batch keeps: of explanations ``BatchRow``, of counterfactuals
+:class:`~ironrule.results.counterfactuals_batch.CounterfactualsRow`.
+
+``BatchRow`` is one row of a batch of explanations. ``document`` is the explanation as JSON, certificate included, and
+``digest`` the hash that it carries; both are None where documents were not wanted. Boxes are codes, for every feature
+the first and the last; only proven rules have them, so that nothing unproven can be taken for a cover of anything.
 :mod:`ironrule.results.batch_folder` keeps rows in a folder.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from ironrule.errors import InputError, MissingExtraError
 from ironrule.results.explanation import Explanation, RankedRule
@@ -21,6 +24,25 @@ from ironrule.verdict.digest import DIGEST_FIELD
 from ironrule.verdict.verdict import Proven
 
 CodeTuple = tuple[int, ...]
+
+
+class StoredRow(Protocol):
+    """A row of any kind of batch: a frozen dataclass whose fields are the columns of its table."""
+
+    @property
+    def row(self) -> int:
+        """The number of the row."""
+
+    @property
+    def seconds(self) -> float:
+        """What the work took."""
+
+    def copy_to(self, row: int) -> Self:
+        """The same for an equal row, which took no time."""
+
+    @classmethod
+    def from_columns(cls, values: Mapping[str, Any]) -> Self:
+        """The row with these values by column, as they were stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +81,16 @@ class BatchRow:
     def has_own_proof(self) -> bool:
         """Whether its rule is proven, and was found by a search for this row."""
         return self.low is not None and self.covered_by is None and self.same_as == self.row
+
+    def copy_to(self, row: int) -> BatchRow:
+        """The same for an equal row, which took no time."""
+        return replace(self, row=row, seconds=0.0)
+
+    @classmethod
+    def from_columns(cls, values: Mapping[str, Any]) -> BatchRow:
+        """The row with these values by column, as they were stored."""
+        codes = {name: None if values[name] is None else tuple(values[name]) for name in CODE_COLUMNS}
+        return cls(**(dict(values) | codes))
 
     def explanation(self) -> Explanation:
         """The explanation itself; raises InputError if the batch was made without documents."""
@@ -140,8 +172,8 @@ def require_parquet() -> Any:
     return pq
 
 
-def encode_parquet(rows: Iterable[BatchRow]) -> bytes:
-    """The bytes of a Parquet file with these rows."""
+def encode_parquet(rows: Iterable[StoredRow], row_type: Any) -> bytes:
+    """The bytes of a Parquet file with these rows of one kind."""
     import pyarrow as pa
 
     text, whole, codes = pa.string(), pa.int64(), pa.list_(pa.int32())
@@ -149,9 +181,12 @@ def encode_parquet(rows: Iterable[BatchRow]) -> bytes:
         "row": whole, "same_as": whole, "covered_by": whole, "cardinality": pa.int32(), "weight": pa.float64(),
         "lower_bound": pa.float64(), "minimum": pa.bool_(), "coverage": whole, "wider_coverage": whole,
         "wider_is_maximal": pa.bool_(), "seconds": pa.float64(), **dict.fromkeys(CODE_COLUMNS, codes),
+        "found": whole, "changes": whole, "proven": pa.bool_(), "resolution": pa.float64(),
     }  # fmt: skip
-    items, schema = list(rows), pa.schema([(name, kinds.get(name, text)) for name in COLUMNS])
-    table = pa.table({name: [getattr(row, name) for row in items] for name in COLUMNS}, schema=schema)
+    items = list(rows)
+    columns = [column.name for column in fields(row_type)]
+    schema = pa.schema([(name, kinds.get(name, text)) for name in columns])
+    table = pa.table({name: [getattr(row, name) for row in items] for name in columns}, schema=schema)
     target = pa.BufferOutputStream()
     require_parquet().write_table(table, target, compression="zstd", row_group_size=ROWS_PER_GROUP)
     return bytes(target.getvalue())
@@ -163,23 +198,19 @@ def read_columns(path: Path, names: Sequence[str]) -> dict[str, list[Any]]:
     return {name: table.column(name).to_pylist() for name in names}
 
 
-def read_batch_row(path: Path, place: int) -> BatchRow:
-    """The row at a place of a part; only its group of rows is read."""
+def read_batch_row(path: Path, place: int) -> dict[str, Any]:
+    """The columns of the row at a place of a part; only its group of rows is read."""
     with require_parquet().ParquetFile(path) as file:
         group = file.read_row_group(place // ROWS_PER_GROUP)
-        return _parse_batch_row(group.slice(place % ROWS_PER_GROUP, 1).to_pylist()[0])
+        row: dict[str, Any] = group.slice(place % ROWS_PER_GROUP, 1).to_pylist()[0]
+        return row
 
 
-def read_batch_rows(path: Path) -> Iterator[BatchRow]:
-    """All rows of a part."""
+def read_batch_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The columns of all rows of a part."""
     with require_parquet().ParquetFile(path) as file:
         for group in range(file.num_row_groups):
-            yield from map(_parse_batch_row, file.read_row_group(group).to_pylist())
-
-
-def _parse_batch_row(values: dict[str, Any]) -> BatchRow:
-    codes = {name: None if values[name] is None else tuple(values[name]) for name in CODE_COLUMNS}
-    return BatchRow(**(values | codes))
+            yield from file.read_row_group(group).to_pylist()
 
 
 class BatchReader(Protocol):
@@ -198,9 +229,9 @@ class BatchReader(Protocol):
 
 @dataclass(slots=True)
 class InMemoryBatch:
-    """Rows in memory."""
+    """Rows of one kind in memory."""
 
-    batch_rows: list[BatchRow] = field(default_factory=list)
+    batch_rows: list[Any] = field(default_factory=list)
 
     @property
     def row_numbers(self) -> list[int]:
@@ -211,15 +242,15 @@ class InMemoryBatch:
         """The numbers of all rows that are finished."""
         return set(self.row_numbers)
 
-    def read_rows(self) -> list[BatchRow]:
+    def read_rows(self) -> list[Any]:
         """The rows that are finished."""
         return self.batch_rows
 
-    def add(self, rows: Sequence[BatchRow]) -> None:
+    def add(self, rows: Sequence[StoredRow]) -> None:
         """Keep finished rows."""
         self.batch_rows = sorted([*self.batch_rows, *rows], key=lambda row: row.row)
 
-    def row_at(self, place: int) -> BatchRow:
+    def row_at(self, place: int) -> Any:
         """One of them."""
         return self.batch_rows[place]
 

@@ -6,15 +6,46 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from ironrule.results.display import render_counterfactuals
+from ironrule.errors import InputError, build_format_error
+from ironrule.model.target import Target
+from ironrule.results.counterfactual_tables import build_frame
+from ironrule.results.display import plot_counterfactuals, render_counterfactuals
+from ironrule.results.document_types import check_counterfactuals_types
 from ironrule.results.explanation import Statistics
-from ironrule.rule.counterfactual import Counterfactual
-from ironrule.space.feature import Value, value_to_json
-from ironrule.wording import escape_controls, join_lines
+from ironrule.results.scope import DomainSummary
+from ironrule.rule.cost import DEFAULT_COST, Cost
+from ironrule.rule.counterfactual import Counterfactual, LazyValue
+from ironrule.space.feature import Value, value_from_json, value_to_json
+from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
+from ironrule.wording import escape_controls, format_cost_resolution, format_resolution, join_lines
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+FORMAT_FIELD, COUNTERFACTUALS_FORMAT = "counterfactuals_format", 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeMeasures:
+    """How far a counterfactual is from its row, and from past rows.
+
+    ``l0`` counts the features that change. Of their distances, in ranges of the features, ``l1`` is the sum, ``l2`` the
+    root of the sum of squares, ``linf`` the largest. ``ynn`` is the share of the five nearest past rows that have the
+    desired outcome. ``cost`` is what the search made small, after the number of changes where these come first.
+    """
+
+    l0: int
+    l1: float
+    l2: float
+    linf: float
+    ynn: float
+    cost: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +55,10 @@ class Counterfactuals(Sequence[Counterfactual]):
     ``proven``: each is the nearest (fewest changes, then least distance) that does not change all the features of an
     earlier one, and where there are fewer than asked for, no other exists. Over whole intervals numbers are rounded to
     readable ones, and ``resolution`` says how far: nothing that changes fewer features exists at all, and nothing with
-    as many changes is nearer by more than this share of the range for each number that it changes.
+    as many changes is nearer by more than this share of the range for each number that it changes. Where a ``cost`` was
+    asked for, nearest means that, and nothing costs less by more than ``resolution``. ``target`` is what was to be
+    reached, if not the explainer's desired outcome. ``domains`` are those of the features that
+    some counterfactual changes.
     """
 
     instance: Mapping[str, Value]
@@ -32,26 +66,103 @@ class Counterfactuals(Sequence[Counterfactual]):
     statistics: Statistics
     proven: bool = False
     resolution: float = 0.0
+    cost: Cost = DEFAULT_COST
+    target: Target | None = None
+    domains: Mapping[str, DomainSummary] = field(default_factory=dict)
+    lazy_measures: LazyValue[tuple[ChangeMeasures, ...]] | None = field(default=None, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.items)
 
+    def measure(self) -> tuple[ChangeMeasures, ...]:
+        """The measures of every counterfactual, computed from the past rows when they are first asked for; raises
+        InputError where the counterfactuals were read back, without past rows.
+        """
+        if self.lazy_measures is None:
+            raise InputError(
+                expected="counterfactuals must come from an explainer to be measured",
+                got="some that were read back",
+                hint="search for them again",
+            )
+        return self.lazy_measures.get()
+
     def __getitem__(self, place: Any) -> Any:
         return self.items[place]
 
+    @property
+    def within(self) -> str:
+        """How near the nearest is known to be, behind a statement that each is."""
+        if self.cost.is_usual:
+            return format_resolution(self.resolution)
+        return format_cost_resolution(self.resolution)
+
     def to_dict(self) -> dict[str, Any]:
         """The counterfactuals as plain data."""
-        return {
+        document = {
+            FORMAT_FIELD: COUNTERFACTUALS_FORMAT,
             "instance": {name: value_to_json(value) for name, value in self.instance.items()},
             "counterfactuals": [item.to_dict() for item in self.items],
             "proven": self.proven,
             "resolution": self.resolution,
+            **({} if self.cost == DEFAULT_COST else {"cost": self.cost.to_dict()}),
+            **({} if self.target is None else {"target": self.target.to_dict()}),
             "seed": self.statistics.seed,
             "evaluations": self.statistics.evaluations,
             "seconds": self.statistics.seconds,
             "stopped": self.statistics.stopped,
             "statistics": asdict(self.statistics),
+            "domains": {name: domain.to_dict() for name, domain in self.domains.items()},
         }
+        return add_digest(document)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Counterfactuals:
+        """The counterfactuals that :meth:`to_dict` wrote; raises InputError if the data is none."""
+        if not isinstance(data, Mapping):
+            raise InputError(expected="counterfactuals must be a JSON object", got=type(data).__name__)
+        if data.get(FORMAT_FIELD) != COUNTERFACTUALS_FORMAT:
+            got = data.get(FORMAT_FIELD)
+            raise build_format_error("counterfactuals", COUNTERFACTUALS_FORMAT, got, "search for them again")
+        try:
+            if data[DIGEST_FIELD] != compute_digest(data):
+                statement = "digest mismatch: the document was modified after it was written"
+                raise InputError(statement, code="digest-mismatch")
+            check_counterfactuals_types(data)
+            return cls(
+                instance={name: value_from_json(value) for name, value in data["instance"].items()},
+                items=tuple(map(Counterfactual.from_dict, data["counterfactuals"])),
+                statistics=Statistics(**data["statistics"]),
+                proven=data["proven"],
+                resolution=float(data["resolution"]),
+                cost=Cost.from_dict(data.get("cost", {})),
+                target=Target.from_dict(data["target"]) if "target" in data else None,
+                domains={name: DomainSummary.from_dict(one) for name, one in data.get("domains", {}).items()},
+            )
+        except InputError:
+            raise
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
+            raise InputError(f"malformed counterfactuals: {error!r}") from None
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The counterfactuals as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Counterfactuals:
+        """The counterfactuals that :meth:`to_json` wrote."""
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError, TypeError) as error:  # a number of too many digits is a ValueError
+            raise InputError(f"the counterfactuals are not valid JSON: {error}") from None
+        return cls.from_dict(data)
+
+    def to_frame(self, only_changes: bool = False) -> DataFrame:
+        """A pandas table with one row per counterfactual; with ``only_changes``, "-" where a value stays as it is."""
+        return build_frame(self.instance, self.items, only_changes)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """What changes, by how much, per counterfactual, on matplotlib's axes (``pip install 'ironrule[plots]'``)."""
+        return plot_counterfactuals(self, ax)
 
     def __str__(self) -> str:
         if self.items:

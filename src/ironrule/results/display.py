@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from ironrule.results.explanation import Explanation
     from ironrule.results.judgement import Judgement
     from ironrule.results.ladder import Ladder
+    from ironrule.results.menu import ChangeMenu
     from ironrule.results.notice import NoticeOptions
+    from ironrule.results.region import CounterfactualRegion
     from ironrule.space.space import Space
 
 
@@ -56,6 +58,27 @@ def render_counterfactuals(counterfactuals: Counterfactuals) -> str:
     from ironrule.report import html
 
     return html.render_counterfactuals(counterfactuals)
+
+
+def plot_counterfactuals(counterfactuals: Counterfactuals, ax: Axes | None) -> Axes:
+    """A plot of what counterfactuals change on matplotlib's axes."""
+    from ironrule.report.plots import matplotlib_plots
+
+    return matplotlib_plots.plot_counterfactuals(counterfactuals, ax)
+
+
+def plot_menu(menu: ChangeMenu, ax: Axes | None) -> Axes:
+    """A plot of a menu of changes on matplotlib's axes."""
+    from ironrule.report.plots import matplotlib_plots
+
+    return matplotlib_plots.plot_menu(menu, ax)
+
+
+def plot_region(region: CounterfactualRegion, ax: Axes | None) -> Axes:
+    """A plot of a region on matplotlib's axes."""
+    from ironrule.report.plots import matplotlib_plots
+
+    return matplotlib_plots.plot_region(region, ax)
 
 
 def format_judgement(judgement: Judgement) -> str:

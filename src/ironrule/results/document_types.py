@@ -20,7 +20,7 @@ FieldCheck = Callable[[Any, str], None]  # of a value, and of the name that erro
 def _of_types(what: str, *types: type) -> FieldCheck:
     def check(value: Any, name: str) -> None:
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
-            raise InputError(expected=f"{name} in an explanation must be {what}", got=describe_value(value))
+            raise InputError(expected=f"{name} in the document must be {what}", got=describe_value(value))
 
     return check
 
@@ -28,7 +28,7 @@ def _of_types(what: str, *types: type) -> FieldCheck:
 def _one_of(*choices: str) -> FieldCheck:
     def check(value: Any, name: str) -> None:
         if value not in choices:
-            rule = f"{name} in an explanation must be one of {', '.join(choices)}"
+            rule = f"{name} in the document must be one of {', '.join(choices)}"
             raise InputError(expected=rule, got=describe_value(value))
 
     return check
@@ -38,9 +38,9 @@ def _check_value(value: Any, name: str) -> None:
     """A value of a feature: a date is an object."""
     date = isinstance(value, dict) and set(value) == {"date"} and isinstance(value["date"], str)
     if not date and not isinstance(value, (str, int, float, NoneType)):
-        raise InputError(expected=f"{name} in an explanation must be one value", got=describe_value(value))
+        raise InputError(expected=f"{name} in the document must be one value", got=describe_value(value))
     if isinstance(value, int) and abs(value) > sys.float_info.max:
-        raise InputError(expected=f"{name} in an explanation must be at most 1.8e308", got=describe_value(value))
+        raise InputError(expected=f"{name} in the document must be at most 1.8e308", got=describe_value(value))
 
 
 def _from_to(what: str, low: int, high: int, inner: FieldCheck) -> FieldCheck:
@@ -109,6 +109,7 @@ _rule = _record(
 _counterfactual = _record(
     values=_mapping_to(_check_value),
     changes=_list_of(_record(feature=_text, before=_check_value, after=_check_value)),
+    exact=_mapping_to(_check_value),
 )
 _verdict = _record(
     kind=_text,
@@ -142,6 +143,14 @@ _changes = _record(
     proven=_flag,
     complete=_flag,
     limits=_mapping_to(_record(moves=_list_of(_text), reason=_text)),
+)
+_counterfactuals = _record(
+    instance=_mapping_to(_check_value),
+    counterfactuals=_list_of(_counterfactual),
+    proven=_flag,
+    resolution=_number,
+    statistics=_statistics,
+    domains=_mapping_to(_domain),
 )
 _document = _record(
     **dict.fromkeys(("history_rows", "model_count"), _integer),
@@ -217,6 +226,17 @@ def check_ladder_types(data: Mapping[str, Any], instance: Mapping[str, Any], las
             raise InputError(expected=rule, got=describe_value(unknown[0]))
         if len(rung["parts"]) != len(components):
             raise InputError(expected="a rung must have a part for every component", got=len(rung["parts"]))
+
+
+def check_counterfactuals_types(data: Mapping[str, Any]) -> None:
+    """The same for the document of counterfactuals: they must have all features of their row, and change no others."""
+    _counterfactuals(data, "the document")
+    instance = data["instance"]
+    for one in data["counterfactuals"]:
+        named = {*one["values"], *(change["feature"] for change in one["changes"]), *one.get("exact", ())}
+        if set(one["values"]) != set(instance) or named | {*data.get("domains", ())} != set(instance):
+            got = describe_value(sorted(named.symmetric_difference(instance)))
+            raise InputError(expected="counterfactuals must have the features of their row", got=got)
 
 
 def check_document_types(data: Mapping[str, Any]) -> None:

@@ -52,10 +52,20 @@ def phrase_rule(rule: Rule) -> str:
     return f"{who} gets: {escape_controls(rule.outcome)}."
 
 
+def is_named_outcome(name: str) -> bool:
+    """Whether people understand the name of an outcome: it is none that stands for an unnamed one, nor a class number.
+
+    >>> is_named_outcome("'denied'"), is_named_outcome("0"), is_named_outcome("False")
+    (True, False, False)
+    """
+    is_number = name.removeprefix("-").replace(".", "", 1).isdecimal()
+    return not is_number and name not in (UNNAMED_OUTCOME, "True", "False")
+
+
 def format_outcome(rule: Rule, friendly: bool = False) -> str:
     """The name of the outcome without quotation marks; to a friend, one without a name is this decision."""
     name = rule.outcome
-    if friendly and name == UNNAMED_OUTCOME:
+    if friendly and not is_named_outcome(name):
         return "this decision"
     quoted = len(name) > 2 and name[0] == name[-1] and name[0] in "'\""
     return escape_controls(name[1:-1] if quoted else name)

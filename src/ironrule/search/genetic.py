@@ -35,9 +35,10 @@ import numpy as np
 
 from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.hitting.bits import list_members, pack_flags, pack_sets, unpack_flags, unpack_sets
+from ironrule.oracles.protocol import UserOracle
 from ironrule.rule.duals import count_covered_rows, hits_all
 from ironrule.rule.kernels import compute_duals
-from ironrule.search.problem import Problem, SearchState, extend_rule, reduce_rule
+from ironrule.search.problem import Problem, SearchState, ask_instead, extend_rule, reduce_rule
 from ironrule.verdict.verdict import Refuted
 
 
@@ -232,6 +233,7 @@ class GeneticRuleCF:
 
     The oracle is asked for extensions ``every`` so many generations; ``reduce`` says how many of the best rules are
     reduced in the end; ``duals`` how many duals, the smallest first, an extension hits: all of them where it is None.
+    ``oracle`` looks for counterfactuals in place of the explainer's own, which checks the rules that come out.
     """
 
     q: int = 50
@@ -245,9 +247,14 @@ class GeneticRuleCF:
     sampler: PointSampler = field(default_factory=SpaceSampler)
     crossover: Crossover = field(default_factory=RandomSubsetCrossover)
     duals: int | None = None
+    oracle: UserOracle | None = None
 
     def run(self, problem: Problem, state: SearchState) -> list[int]:
         """The fittest k rules among those that the oracle cannot refute, the best ones reduced."""
+        with ask_instead(problem, self.oracle) as searched:
+            return self._search(searched, state)
+
+    def _search(self, problem: Problem, state: SearchState) -> list[int]:
         top = _Evolution(problem, state, self, self.every, self.duals).run()
         with problem.meter.time_block("reduction"):
             best = [reduce_rule(problem, rule) for rule in top[: self.reduce]]

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ironrule.hitting.bits import pack_sets
+from ironrule.oracles.protocol import UserOracle
 from ironrule.rule.duals import count_covered_rows
-from ironrule.search.problem import Problem, SearchState, extend_rule
+from ironrule.search.problem import Problem, SearchState, ask_instead, extend_rule
 from ironrule.verdict.verdict import Refuted
 
 
@@ -23,15 +24,21 @@ class GreedyRuleCF:
     """The greedy search; ``q`` candidates are kept.
 
     ``duals`` says how many duals, the smallest first, an extension hits: all where it is None, as in the paper; 5 as in
-    its authors' public program.
+    its authors' public program. ``oracle`` looks for counterfactuals in place of the explainer's own, which checks the
+    rule that comes out.
     """
 
     q: int = 50
     attempts: int = 20
     duals: int | None = None
+    oracle: UserOracle | None = None
 
     def run(self, problem: Problem, state: SearchState) -> list[int]:
         """The first rule that the oracle cannot refute; none if no rule is consistent."""
+        with ask_instead(problem, self.oracle) as searched:
+            return self._search(searched, state)
+
+    def _search(self, problem: Problem, state: SearchState) -> list[int]:
         queue = _CandidateQueue(problem, self.q)
         queue.add(extend_rule(problem, 0, self.q, self.duals) or [0])
         # Best-first search: take the lightest candidate, return it if the oracle cannot refute it, else put its

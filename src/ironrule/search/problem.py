@@ -11,8 +11,9 @@ more than the history holds, one pass reduces the history to its distinct duals,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import reduce
 from operator import and_, or_
@@ -27,7 +28,8 @@ from ironrule.hitting.solver import list_minimal_hitting_sets
 from ironrule.hitting.weights import ExactNumber, are_unit_weights, multiply_exactly
 from ironrule.model.history import RowCounter
 from ironrule.oracles.caching import CachingOracle
-from ironrule.oracles.protocol import BoxQuery, Case, Run
+from ironrule.oracles.combine import verify_oracle
+from ironrule.oracles.protocol import BoxQuery, Case, Run, UserOracle
 from ironrule.rule.duals import DistinctDuals, HistoryDuals, count_covered_rows, count_distinct_duals, hits_all
 from ironrule.rule.kernels import compute_duals, has_more_matching_rows
 from ironrule.verdict.budget import Meter
@@ -161,6 +163,22 @@ class Algorithm(Protocol):
     def attempts(self) -> int:
         """How often a rule that a final check refutes may be replaced by searching on."""
         ...
+
+
+@contextmanager
+def ask_instead(problem: Problem, oracle: UserOracle | None) -> Iterator[Problem]:
+    """The problem with another oracle for the search alone, if there is one; what that finds, the problem's own oracle
+    knows afterwards. The final check is the problem's own.
+    """
+    if oracle is None:
+        yield problem
+        return
+    other = replace(problem, oracle=CachingOracle(verify_oracle(oracle), points=problem.oracle.points))
+    try:
+        yield other
+    finally:
+        if other.oracle.points is not None:
+            problem.oracle.add_counterfactuals(other.oracle.points)
 
 
 def merge_minimal(known: UInt64Array, new: UInt64Array) -> UInt64Array:

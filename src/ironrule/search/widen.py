@@ -84,7 +84,7 @@ class RuleWidener:
 
     ``quick_oracle`` is one that is quick to find counterfactuals and gives up soon; what it misses costs time only.
     ``gaps`` has the numbers between values, where they count: a bound that could move into a gap, though not to its
-    other end, may not have gone as far as it can.
+    other end, may not have gone as far as it can. No bound moves out of ``outermost``, where that is given.
     """
 
     case: Case
@@ -93,15 +93,20 @@ class RuleWidener:
     rows: CoverageCounter
     quick_oracle: CachingOracle | None = None
     gaps: Gaps | None = None
+    outermost: Box | None = None
     limits: dict[BoxSide, int] = field(default_factory=dict)  # how far each bound can go at the most
     cache: dict[tuple[bytes, bytes, BoxSide], WidenedBox] = field(default_factory=dict)
 
     def widen(self, rule: int, proof: Proven) -> WidenedBox:
         """The rule's box as wide as it goes; less wide, and not called maximal, if it is stopped first."""
         start = WidenedBox(self.case.components.box(rule), proof, True)
-        self.oracle.proven_boxes.add(start.box, proof)
         # Even component numbers are upper bounds (F <= v), odd ones lower bounds; "=" components do not move.
         bounds = [BoxSide(bit // 2, bit % 2 == 0) for bit in self.case.components.bound_numbers if rule >> bit & 1]
+        return self.widen_box(start, bounds)
+
+    def widen_box(self, start: WidenedBox, bounds: list[BoxSide]) -> WidenedBox:
+        """The same for any proven box, of which these sides may move."""
+        self.oracle.proven_boxes.add(start.box, start.verdict)
         try:
             # How far each side can go alone. In a larger box it goes no further: the limit holds for the whole search.
             for bound in bounds:
@@ -117,7 +122,9 @@ class RuleWidener:
             return WidenedBox(best.box, best.verdict, False)
 
     def _get_last_code(self, bound: BoxSide) -> int:
-        """Where a bound would exclude no value of its feature."""
+        """Where a bound would exclude no value of its feature, or may go no further."""
+        if self.outermost is not None:
+            return bound.get_bound(self.outermost)
         return int(self.case.space.code_limits.last[bound.feature]) if bound.upper else 0
 
     def _build_outermost(self, box: Box) -> Box:

@@ -14,6 +14,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 from ironrule.errors import InputError, TableError
 from ironrule.explain.counterfactuals.options import ChangeOptions, CounterfactualAlgorithm
 from ironrule.explain.options import DEFAULTS, Preference, SearchOptions
+from ironrule.model.target import Target
+from ironrule.rule.cost import Cost, CostNorm, CostScale, parse_price_texts, parse_step_texts
 from ironrule.search.algorithms import AlgorithmChoice
 from ironrule.server.auth import check_unicode
 from ironrule.server.errors import ErrorDetail, format_brief
@@ -112,6 +114,43 @@ class BatchBody(SearchOptionsBody):
     rows: list[RowNumber] = Field(min_length=1, max_length=100_000)
 
 
+Price = Annotated[float, Field(ge=0)] | Literal["inf"]
+
+
+class PriceBody(RequestBody):
+    """What a unit of distance costs upwards, and downwards."""
+
+    up: Price = 1.0
+    down: Price = 1.0
+
+
+class CostBody(RequestBody):
+    """What changes cost; "inf" as a price forbids a change."""
+
+    norm: CostNorm = "fewest"
+    scale: CostScale = "range"
+    prices: Annotated[dict[str, Price | PriceBody], Field(max_length=256)] = Field({})
+    steps: Annotated[dict[str, float], Field(max_length=256)] = Field({}, description="whole multiples only")
+    per_change: float = Field(0.0, ge=0, description="what every changed feature costs besides, with l1")
+
+    def to_cost(self) -> Cost:
+        """The cost in the engine's terms."""
+        return Cost.from_dict(self.model_dump())
+
+
+class TargetBody(RequestBody):
+    """What is to be reached: classes, a score above a number, one up to a number, or both."""
+
+    desired: Annotated[list[JsonValue], Field(min_length=1, max_length=256)] | None = None
+    above: float | None = None
+    at_most: float | None = None
+
+    def to_target(self) -> Target:
+        """The target in the engine's terms."""
+        labels = None if self.desired is None else [convert_value(value) for value in self.desired]
+        return Target(labels, self.above, self.at_most)
+
+
 class CounterfactualsBody(RequestBody):
     """What may change, and how many ways are wanted."""
 
@@ -121,6 +160,8 @@ class CounterfactualsBody(RequestBody):
     features_to_vary: FeatureNames | Literal["all"] = "all"
     permitted_range: Annotated[dict[str, list[JsonValue]], Field(max_length=256)] = Field({})
     constraints: FeatureNames = Field([], description="such as 'cf.age >= x.age'")
+    cost: CostNorm | CostBody = Field("fewest", description="what nearest means")
+    target: TargetBody | None = Field(None, description="what to reach, if not the desired outcome")
     seed: int = Field(DEFAULTS.seed, ge=0, le=2**62)
     seconds: float | None = Field(None, gt=0, le=86400)
     evaluations: int | None = Field(None, gt=0, le=2**62)
@@ -137,6 +178,8 @@ class CounterfactualsBody(RequestBody):
                 features_to_vary=vary,
                 permitted_range=ranges,
                 constraints=self.constraints,
+                cost=self.cost.to_cost() if isinstance(self.cost, CostBody) else Cost(self.cost),
+                target=None if self.target is None else self.target.to_target(),
             ),
         )
 
@@ -239,12 +282,16 @@ class ExplainForm(BaseModel):
 
 
 class CounterfactualsForm(BaseModel):
-    """The features that must not change, and the constraints on changes, one per line."""
+    """The features that must not change; constraints on changes, prices and steps, one per line."""
 
     algorithm: CounterfactualAlgorithm = "auto"
     seconds: float | None = Field(None, gt=0, le=86400)
     fixed: list[str] = Field([])
     constraints: Lines = ()
+    cost: CostNorm = "fewest"
+    scale: CostScale = "range"
+    prices: Lines = ()
+    steps: Lines = ()
 
     def to_request(self, row: int, space: Space) -> CounterfactualsRequest:
         """The request in the service's terms."""
@@ -256,6 +303,7 @@ class CounterfactualsForm(BaseModel):
                 algorithm=self.algorithm,
                 features_to_vary=vary if self.fixed else "all",
                 constraints=self.constraints,
+                cost=Cost(self.cost, self.scale, parse_price_texts(self.prices), parse_step_texts(self.steps)),
             ),
         )
 

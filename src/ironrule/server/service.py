@@ -131,7 +131,7 @@ class Service:
 
         def record_ladder(job: Job) -> int:
             found = self._build_ladder(replace(request, explain=asked), job)
-            return self.audit.append(_build_ladder_entry(found, row, who)).number
+            return self.audit.append(build_ladder_entry(found, row, who)).number
 
         return self.jobs.start("ladder", record_ladder, who, row)
 
@@ -276,7 +276,7 @@ def _build_explanation_entry(explanation: Explanation, row: int | None, who: str
     return AuditEntry(who, "explanation", row, space, model, rule=rule, verdict=verdict, document=document)
 
 
-def _build_ladder_entry(ladder: Ladder, row: int | None, who: str) -> AuditEntry:
+def build_ladder_entry(ladder: Ladder, row: int | None, who: str) -> AuditEntry:
     """The record of a ladder. Its rule and verdict are those of the rung that is read first."""
     rule, verdict = describe_rung(ladder, ladder.short), get_verdict_name(ladder.short.verdict)
     space, model = ladder.explanation.space, ladder.explanation.model

@@ -9,7 +9,7 @@ import numpy as np
 
 from ironrule.arrays import Int64Array
 from ironrule.explain.options import DEFAULT_SECONDS
-from ironrule.report.ladder import build_rung_views, describe_notes, describe_rung
+from ironrule.report.ladder import build_rung_views, describe_missing_short_rule, describe_notes, describe_rung
 from ironrule.report.text import (
     describe_bounds,
     describe_changes,
@@ -26,6 +26,7 @@ from ironrule.results.explanation import Explanation, Statistics
 from ironrule.results.ladder import Ladder
 from ironrule.results.scope import describe_checked_values, describe_domains, rebuild_space
 from ironrule.rule.condition import find_admitted_codes
+from ironrule.rule.cost import Cost
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import FeatureLabels, format_label, format_outcome, group_conditions
 from ironrule.rule.rule import Rule
@@ -34,7 +35,7 @@ from ironrule.server.served_model import find_extra_constraints
 from ironrule.server.service import Service, WhatIfResult, evaluate_what_if, read_record
 from ironrule.space.feature import Feature, value_to_json
 from ironrule.space.space import Space
-from ironrule.wording import format_count, format_resolution, format_value
+from ironrule.wording import format_cost_resolution, format_count, format_resolution, format_value
 
 MAX_BARS = 40
 
@@ -320,6 +321,7 @@ def build_ladder_view(service: Service, number: int) -> dict[str, Any]:
         "outcome": format_outcome(explanation.rule),
         "conditions": list_conditions(short.rule, space),
         "verdict": get_verdict_name(short.verdict),
+        "has_short_rule": short is not found.last,
         "sentence": describe_rung(found, short),
         "rungs": [
             {
@@ -331,7 +333,7 @@ def build_ladder_view(service: Service, number: int) -> dict[str, Any]:
             }
             for rung, view in zip(found, build_rung_views(found), strict=True)
         ],
-        "notes": describe_notes(found),
+        "notes": [*describe_missing_short_rule(found), *describe_notes(found)],
         "whole_verdict": get_verdict_name(found.last.verdict),
         "whole_verdict_text": str(found.last.verdict),
         "whole_conditions": list_conditions(found.last.rule, space),
@@ -351,10 +353,16 @@ def build_counterfactuals_view(service: Service, number: int) -> dict[str, Any]:
         "row": record.row,
         "counterfactuals": [build_changes(Counterfactual.from_dict(one), space) for one in document["counterfactuals"]],
         "proven": document["proven"],
-        "within": format_resolution(document.get("resolution", 0.0)),  # records of earlier versions have none
+        "within": _describe_resolution(document),
         "stopped": document["stopped"],
         "stop_text": _describe_stored_stop(document),
     }
+
+
+def _describe_resolution(document: Mapping[str, Any]) -> str:
+    """How near the nearest is known to be; records of earlier versions do not say."""
+    resolution, cost = document.get("resolution", 0.0), Cost.from_dict(document.get("cost", {}))
+    return format_resolution(resolution) if cost.is_usual else format_cost_resolution(resolution)
 
 
 def _describe_stored_stop(document: Mapping[str, Any]) -> list[str]:

@@ -17,11 +17,11 @@ from typing import Literal, NoReturn
 
 import numpy as np
 
-from ironrule.arrays import BoolArray, Points
+from ironrule.arrays import BoolArray, Float64Array, Points
 from ironrule.clock import WORK_CLOCK
 from ironrule.errors import BudgetError, describe_value
 from ironrule.interrupts import InterruptFlag, get_interrupt_flag
-from ironrule.model.protocol import Model
+from ironrule.model.protocol import Model, ScoringModel
 from ironrule.progress import COMPILING, SearchStatus
 from ironrule.verdict.verdict import Verdict
 
@@ -108,6 +108,13 @@ class Meter:
         self.calls += 1
         self.evaluations += len(points)
         return model.desired(points)
+
+    def scores(self, model: ScoringModel, points: Points) -> Float64Array:
+        """Ask the model how close points are to the desired outcome; charged as asking which are desired is."""
+        self.check(len(points))
+        self.calls += 1
+        self.evaluations += len(points)
+        return model.scores(points)
 
     def check(self, evaluations_ahead: int = 0) -> None:
         """Raise BudgetExhausted if the budget does not allow ``evaluations_ahead`` more, or time is up; and

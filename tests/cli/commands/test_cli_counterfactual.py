@@ -57,6 +57,32 @@ def test_constraints_bind_the_change_and_not_the_row(run, files: Files):
     assert {item["values"]["income"] for item in result.json["counterfactuals"]} == {8}
 
 
+def test_costs_prices_and_steps_are_options(run, files: Files):
+    prices = ("--price", "age=inf", "job=3", "income=1:2")
+    result = run("counterfactual", *files.ask("--cost", "l1", "--scale", "mad", *prices, "--json"))
+    assert result.code == 0, result.err
+    expected = {"age": "inf", "job": 3.0, "income": {"up": 1.0, "down": 2.0}}
+    assert result.json["cost"] == {"norm": "l1", "scale": "mad", "prices": expected}
+    assert result.json["proven"]
+    assert changed(result) == {"income"}
+    stepped = run("counterfactual", *files.ask("--step", "income=3", "--vary", "income", "--json")).json
+    rises = [one["after"] - one["before"] for item in stepped["counterfactuals"] for one in item["changes"]]
+    assert rises
+    assert all(rise % 3 == 0 for rise in rises)
+
+
+def test_a_cost_is_named_with_the_proof(run, files: Files):
+    assert "by the cost asked for" in run("counterfactual", *files.ask("--cost", "linf")).text
+
+
+def test_another_outcome_can_be_reached(run, files: Files):
+    missed = run("counterfactual", *files.ask("--reach", "no", "--json"))
+    assert missed.code != 0, "the row has that outcome already"
+    result = run("counterfactual", *files.ask("--above", "0.6", "--json"))
+    assert result.code == 0, result.err
+    assert result.json["target"] == {"above": 0.6}
+
+
 def test_finding_none_is_told_as_no_proof(run, files: Files):
     result = run("counterfactual", *files.ask("--vary", "age", "--algorithm", "geco"))
     assert result.code == 0
@@ -121,3 +147,42 @@ def test_a_range_that_cannot_be_read_is_refused(text: str, message: str):
 
 def test_unknown_features_to_vary_are_refused(refused, files: Files):
     assert "did you mean 'income'?" in refused("counterfactual", *files.ask("--vary", "incom"))
+
+
+def ask_many(files: Files, *more: str) -> list[str]:
+    """The same command without ``--row``."""
+    asked = files.ask(*more)
+    place = asked.index("--row")
+    return [*asked[:place], *asked[place + 2 :]]
+
+
+def test_all_denied_rows_are_searched_and_a_folder_is_continued(run, files: Files, tmp_path: Path):
+    folder = tmp_path / "changes"
+    first = run("counterfactual", *ask_many(files, "--all", "--workers", "1", "--output", str(folder), "--json"))
+    assert first.code == 0, first.err
+    assert first.json["searched"] == len(first.json["rows"]) > 1
+    again = run("counterfactual", *ask_many(files, "--all", "--workers", "1", "--output", str(folder), "--json"))
+    assert again.json == first.json  # times included: nothing was searched again
+    shown = run("counterfactual", *ask_many(files, "--all", "--workers", "1", "--output", str(folder)))
+    assert "Counterfactuals of" in shown.text
+
+
+def test_the_rows_of_a_file_are_searched_into_a_table(run, files: Files, tmp_path: Path):
+    output = tmp_path / "changes.csv"
+    more = ("--rows", str(files.data), "--workers", "1", "--k", "2", "--output", str(output), "--json")
+    result = run("counterfactual", *ask_many(files, *more))
+    assert result.code == 0, result.err
+    lines = output.read_text(encoding="utf-8").splitlines()
+    assert lines[0].startswith("row,counterfactual,")
+    assert len(lines) - 1 == result.json["counterfactuals"]
+
+
+def test_a_json_file_has_the_documents(run, files: Files, tmp_path: Path):
+    output = tmp_path / "changes.json"
+    result = run("counterfactual", *ask_many(files, "--all", "--workers", "1", "--output", str(output), "--json"))
+    assert json.loads(output.read_text(encoding="utf-8")) == result.json
+
+
+@pytest.mark.parametrize("more", [(), ("--all", "--row", "1"), ("--rows", "x.csv", "--all")])
+def test_it_must_be_said_which_rows_are_meant(refused, files: Files, more: tuple[str, ...]):
+    assert "one of --row, --rows and --all must be given" in refused("counterfactual", *ask_many(files, *more))

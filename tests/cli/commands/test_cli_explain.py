@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from loans import FEATURES, Files, fitted, loans
+from sklearn.linear_model import LogisticRegression
 from skops import io
 
 import ironrule
@@ -57,8 +58,9 @@ def test_a_short_rule_comes_first_with_what_it_is_worth(run, files: Files):
     shown = " ".join(run("explain", *ask).text.replace("│", " ").split())
     assert shown.startswith("╭─ bounded, not proven")
     worth = f"{first.measured.exceptions} exceptions among {first.measured.rows} measured row"
-    assert shown.index(worth) < shown.index("All bounds hold together") < shown.index("The whole rule")
-    assert shown.index("The whole rule") < shown.index("╭─ proven") < shown.index("What would have changed")
+    whole = "Why you can rely on it: the whole rule, with 2 conditions"
+    assert shown.index(worth) < shown.index("All bounds hold together") < shown.index(whole)
+    assert shown.index(whole) < shown.index("╭─ proven") < shown.index("What would have changed")
 
 
 def test_a_whole_rule_that_is_short_enough_needs_no_shorter_one(run, files: Files):
@@ -80,10 +82,67 @@ def test_a_short_rule_is_written_with_the_whole_one_as_a_ladder_that_can_be_chec
 
 
 def test_short_rules_that_cannot_be_had_are_refused(refused, files: Files, tmp_path: Path):
-    assert "most must be a positive integer, got 0" in refused("explain", *files.ask("--target", "paid", "--most", "0"))
+    asked = refused("explain", *files.ask("--target", "paid", "--most", "-1"))
+    assert "most must be a positive integer, got -1" in asked
     fresh = tmp_path / "fresh.csv"
     loans().to_csv(fresh, index=False)
-    assert "--measure must come with --most" in refused("explain", *files.ask("--measure", str(fresh)))
+    told = refused("explain", *files.ask("--measure", str(fresh), "--most", "0"))
+    assert "--measure must come with a short rule" in told
+    assert "leave out --most 0" in told
+
+
+@pytest.fixture(scope="module")
+def long_rules(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    """People whom a linear model over eight features denies: its proven rules are long."""
+    folder, rng = tmp_path_factory.mktemp("long"), np.random.default_rng(0)
+    people = pd.DataFrame(rng.integers(0, 10, (1500, 8)), columns=[f"f{number}" for number in range(8)])
+    model = LogisticRegression(max_iter=5000).fit(people, people @ [3, 2, 1, 1, 1, 1, 1, 1] > 60)
+    people.to_csv(folder / "people.csv", index=False)
+    io.dump(model, folder / "model.skops")
+    return Files(folder, str(folder / "model.skops"), str(folder / "people.csv"), denied=7)
+
+
+def ask_of(files: Files, *more: str) -> list[str]:
+    return [files.model, files.data, "--row", str(files.denied), *more]
+
+
+def test_a_long_proven_rule_comes_below_a_short_one_and_is_what_is_stored(run, long_rules: Files, tmp_path: Path):
+    result = run("explain", *ask_of(long_rules, "--output", str(tmp_path / "why.json")))
+    assert result.code == 0, result.err
+    assert result.out.startswith("╭─ bounded, not proven")
+    first, whole = result.out.split("Why you can rely on it: the whole rule")
+    assert "proven" not in first.replace("not proven", "")
+    assert "╭─ proven" in whole
+    stored = ironrule.Explanation.from_json((tmp_path / "why.json").read_text(encoding="utf-8"))
+    assert stored.cardinality > 4
+    assert str(stored.shown.rule) in " ".join(whole.replace("│", " ").split())
+    printed = ironrule.Explanation.from_dict(run("explain", *ask_of(long_rules, "--json")).json)
+    assert printed.shown.rule == stored.shown.rule
+    letter = tmp_path / "letter.html"
+    assert "(bounded)" in run("report", *ask_of(long_rules, "--output", str(letter))).text
+    assert "<details>" in letter.read_text(encoding="utf-8")
+
+
+def test_the_whole_rule_stands_alone_where_that_is_asked_for(run, long_rules: Files):
+    alone = run("explain", *ask_of(long_rules, "--most", "0")).out
+    assert alone.startswith("╭─ proven")
+    assert "bounded" not in alone
+    sampled = run("explain", *ask_of(long_rules, "--algorithm", "anchor")).out
+    assert "Why you can rely on it" not in sampled
+
+
+def test_fresh_rows_measure_the_short_rule_without_its_length(run, long_rules: Files, tmp_path: Path):
+    pd.read_csv(long_rules.data).head(700).to_csv(tmp_path / "fresh.csv", index=False)
+    shown = run("explain", *ask_of(long_rules, "--measure", str(tmp_path / "fresh.csv"))).text
+    assert shown.startswith("╭─ bounded, not proven")
+    assert "Whether the model was trained on them" not in shown
+
+
+def test_it_is_said_where_no_short_rule_is_good_enough(run, long_rules: Files, tmp_path: Path):
+    pd.read_csv(long_rules.data).head(8).to_csv(tmp_path / "few.csv", index=False)
+    shown = run("explain", *ask_of(long_rules, "--measure", str(tmp_path / "few.csv"))).text
+    assert shown.startswith("╭─ proven")
+    assert "No rule of at most 4 components is known to hold for 90% of people like past ones" in shown
 
 
 def test_the_command_answers_as_the_library_does(run, files: Files):

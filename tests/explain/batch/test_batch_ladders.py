@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from batch_examples import make_explainer, make_history
-from ironrule import Batch, Explainer, InputError, Ladder, LadderOptions, NoticeOptions
+from ironrule import Batch, Bounded, Budget, Explainer, InputError, Ladder, LadderOptions, NoticeOptions
 from ironrule.explain.batch.worker import RowExplainer
+from notice_examples import make_explainer as make_bank
 from report_examples import read
 
 
@@ -46,6 +47,23 @@ def test_a_batch_has_the_ladder_of_every_row(explainer: Explainer, workers: int,
     assert without_times(batch.get_ladder(row)) == expected[1]
     assert batch.get_explanation(row).rule == batch.get_ladder(row).explanation.rule
     assert "ladder_document" not in batch.to_frame().columns
+
+
+def test_a_batch_has_the_verdicts_of_the_last_rungs_and_stores_the_others_as_bounded() -> None:
+    bank = make_bank()
+    rows = np.flatnonzero(~bank.outcomes)[:4]
+    batch = bank.explain_many(rows, workers=1, ladders=LadderOptions(most=3), budget=Budget(evaluations=5000))
+    ladders = list(batch.ladders())
+    frame = batch.to_frame()
+    assert frame["verdict"].tolist() == [type(ladder.last.verdict).__name__.lower() for ladder in ladders]
+    stored = [rung for ladder in ladders for rung in ladder.to_dict()["rungs"]]
+    assert stored
+    assert {rung["verdict"]["kind"] for rung in stored} == {"bounded"}
+    letters = batch.to_html("person")
+    leading = [part.split("<details>")[0] for part in letters.split("<article")[1:]]
+    assert len(leading) == len(ladders)
+    for letter, ladder in zip(leading, ladders, strict=True):
+        assert ("it is not a proof" in letter) == isinstance(ladder.short.verdict, Bounded)
 
 
 def test_suggested_changes_are_those_of_the_ladders_explanation(explainer: Explainer) -> None:

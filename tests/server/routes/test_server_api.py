@@ -112,6 +112,25 @@ def test_permitted_ranges_and_constraints_hold_for_counterfactuals(client: httpx
     assert all(40 <= duration <= 48 for duration in durations)
 
 
+def test_counterfactuals_have_costs_and_targets(client: httpx.Client) -> None:
+    cost = {
+        "norm": "l1",
+        "prices": {"age_in_years": "inf", "credit_amount": {"up": 3}},
+        "steps": {"credit_amount": 100},
+    }
+    body = {"row": DENIED, "cost": cost, "target": {"above": 0.6}}
+    document = client.post("/api/counterfactuals", json=body).json()["document"]
+    assert document["cost"]["prices"] == {"age_in_years": "inf", "credit_amount": {"up": 3.0, "down": 1.0}}
+    assert document["target"] == {"above": 0.6}
+    changes = [change for one in document["counterfactuals"] for change in one["changes"]]
+    assert changes
+    assert "age_in_years" not in {change["feature"] for change in changes}
+    amounts = [one["after"] - one["before"] for one in changes if one["feature"] == "credit_amount"]
+    assert all(amount % 100 == 0 for amount in amounts)
+    plain = client.post("/api/counterfactuals", json={"row": DENIED, "cost": "linf"}).json()["document"]
+    assert plain["cost"] == {"norm": "linf", "scale": "range"}
+
+
 def test_a_check_proves_what_was_said_and_refutes_what_was_altered(client: httpx.Client) -> None:
     document = client.post("/api/explain", json={"row": DENIED}).json()["document"]
     assert client.post("/api/check", json={"explanation": document}).json()["status"] == "proven"
@@ -205,6 +224,11 @@ def test_what_is_served_is_said(client: httpx.Client, german: ServedModel) -> No
         ("POST", "/api/explain", {"row": {"age_in_years": 22}}, 422),
         ("POST", "/api/counterfactuals", {"row": 1, "constraints": ["cf.nonsense > 1"]}, 422),
         ("POST", "/api/counterfactuals", {"row": 1, "permitted_range": {"age_in_years": []}}, 422),
+        ("POST", "/api/counterfactuals", {"row": 1, "cost": "l3"}, 422),
+        ("POST", "/api/counterfactuals", {"row": 1, "cost": {"prices": {"nonsense": 2}}}, 422),
+        ("POST", "/api/counterfactuals", {"row": 1, "cost": {"steps": {"age_in_years": -1}}}, 422),
+        ("POST", "/api/counterfactuals", {"row": 1, "target": {}}, 422),
+        ("POST", "/api/counterfactuals", {"row": 1, "target": {"desired": ["nonsense"]}}, 422),
         ("POST", "/api/what-if", {"row": 1, "changes": {"nonsense": 1}}, 422),
         ("POST", "/api/what-if", {"row": 1, "explanation": 999999}, 404),
         ("POST", "/api/searches", {"text": "  "}, 422),

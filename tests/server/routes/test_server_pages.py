@@ -157,6 +157,19 @@ def test_counterfactuals_obey_constraints_that_are_typed(client: httpx.Client) -
         assert all(after >= now["duration_in_month"] for after in durations)
 
 
+def test_counterfactuals_obey_prices_that_are_typed(client: httpx.Client) -> None:
+    typed = {"cost": "l1", "scale": "mad", "prices": "duration_in_month=inf\r\njob=2", "steps": "credit_amount=500"}
+    where = client.post(f"/applicants/{DENIED}/counterfactuals", data=typed).headers["location"]
+    while not where.startswith("/counterfactuals"):
+        where = client.get(where).headers.get("location", where)
+    data = client.get(f"{where}.json").json()
+    assert data["counterfactuals"]
+    assert not [one for way in data["counterfactuals"] for one in way if one["feature"] == "duration_in_month"]
+    assert "by the cost asked for" in data["within"]
+    wrong = client.post(f"/applicants/{DENIED}/counterfactuals", data={"prices": "job=cheap"}, follow_redirects=True)
+    assert "must have numbers" in wrong.text
+
+
 def test_a_constraint_that_cannot_be_read_is_told(client: httpx.Client) -> None:
     answers = [
         client.post(f"/applicants/{DENIED}/counterfactuals", data={"constraints": text}, follow_redirects=True)
@@ -180,9 +193,22 @@ def test_a_ladder_leads_with_the_short_rule_and_says_what_each_rule_is_worth(cli
     assert len(data["rungs"]) > 2
     for one in data["rungs"][:-1]:
         assert one["worth"].startswith("bounded: at most ")
-    assert page.index('id="rule"') < page.index("Why you can rely on it") < page.index("The whole rule")
-    assert page.count('<span class="verdict bounded">') == len(data["rungs"]) - 1 + (data["verdict"] == "bounded")
+    assert page.count('<span class="verdict bounded">') == len(data["rungs"]) - 1
+    assert data["verdict"] == "proven"  # three conditions are short, and no weaker rule comes first
+    assert "Why you can rely on it" not in page
     assert f'<a href="/ladders/{number}"' in client.get("/explanations").text
+
+
+def test_a_bounded_rule_leads_and_the_proven_one_is_folded_below_it(client: httpx.Client) -> None:
+    number = client.post("/api/ladder", json={"row": DENIED, "at_least": 0.5}).json()["number"]
+    page, data = client.get(f"/ladders/{number}").text, client.get(f"/ladders/{number}.json").json()
+    assert data["verdict"] == "bounded"
+    first, folded = page.split("<details", 1)
+    assert "bounded, not proven" in first
+    assert "proven" not in first.replace("not proven", "")
+    assert "Why you can rely on it: the whole rule, with 3 conditions" in " ".join(folded.split())
+    assert '<span class="verdict proven">' in folded
+    assert page.count('<span class="verdict bounded">') == len(data["rungs"])  # once more, of the one that leads
 
 
 def test_the_files_of_a_ladder_can_be_downloaded_and_checked(client: httpx.Client) -> None:

@@ -42,7 +42,7 @@ def trace_trees(forest: CompiledForest, workspace: ForestWorkspace) -> None:
 
 
 @kernel_helper
-def _move_point(forest: CompiledForest, workspace: ForestWorkspace, feature: int, cell: int) -> None:
+def move_point(forest: CompiledForest, workspace: ForestWorkspace, feature: int, cell: int) -> None:
     """Move the workspace's point to another cell of one feature, and keep the trees' values and paths up to date."""
     workspace.point[feature] = cell
     # Only trees that test the feature on their path can change.
@@ -231,7 +231,7 @@ def climb_to_counterfactual(
                     if value > top + 1e-12:
                         top, here = value, cell
             if here != workspace.point[feature]:
-                _move_point(forest, workspace, feature, here)
+                move_point(forest, workspace, feature, here)
             best = top
             if best > 0.0:
                 return True
@@ -251,6 +251,6 @@ def pull_back(forest: CompiledForest, workspace: ForestWorkspace, home: Int64Arr
         cell = workspace.point[feature]
         if cell == home[feature]:
             continue
-        _move_point(forest, workspace, feature, home[feature])
+        move_point(forest, workspace, feature, home[feature])
         if not _is_surely_desired(forest, workspace):
-            _move_point(forest, workspace, feature, cell)
+            move_point(forest, workspace, feature, cell)

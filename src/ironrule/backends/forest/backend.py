@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ironrule.backends.backend import Backend, NearestRequest, OracleRequest
-from ironrule.backends.forest.compile import CompiledForest, compile_tree_sum, decide_points
+from ironrule.arrays import BoolArray, Points
+from ironrule.backends.backend import Backend, NearestRequest, OracleRequest, decide_any
+from ironrule.backends.forest.compile import CompiledForest, compile_tree_sum, decide_points as decide_forest_points
+from ironrule.backends.forest.deferred import DeferredForests, defer_forests
 from ironrule.backends.forest.nearest import ForestNearestSearch
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.backends.nearest import ChangeCosts, NearestSearch, NoCounterfactuals
@@ -63,9 +66,17 @@ def _hash_group(digest: Any, group: LinkedGroup, columns: TabulatedColumns, spli
         digest.update(np.asarray(values, dtype=np.float64).tobytes())
 
 
-def compile_forests(model: TabulatedModel, space: Space, feasible: FeasibleRegion) -> tuple[CompiledForest, ...]:
-    """One forest for every alternative."""
-    return compile_tree_sum(model.tree_sum, model.columns, space, feasible)
+def compile_forests(model: TabulatedModel, space: Space, feasible: FeasibleRegion) -> Sequence[CompiledForest]:
+    """One forest for every alternative; of some models when they are first needed."""
+    deferred = defer_forests(model, space, feasible)
+    return compile_tree_sum(model.tree_sum, model.columns, space, feasible) if deferred is None else deferred
+
+
+def decide_points(forests: Sequence[CompiledForest], points: Points) -> tuple[BoolArray, BoolArray]:
+    """Which points may be desired by one of the forests, and which surely are."""
+    if isinstance(forests, DeferredForests):
+        return forests.decide_points(points)
+    return decide_any(decide_forest_points, forests, points)
 
 
 def build_oracle(request: OracleRequest) -> ForestOracle:
@@ -82,7 +93,7 @@ def build_nearest_search(request: NearestRequest) -> NearestSearch:
         oracle = ForestOracle(compile_forests(request.tabulated_model, case.space, case.feasible), request.limit)
     if not oracle.forests:
         return NoCounterfactuals()
-    costs = ChangeCosts.build(case, request.query.box, oracle.forests[0].cells)
+    costs = ChangeCosts.build(request.query, oracle.forests[0].cells)
     return ForestNearestSearch(oracle.forests, oracle, request.query, costs, request.limit)
 
 

@@ -1,36 +1,34 @@
-"""The nearest counterfactuals of a forest, proven so: fewest changes first, then least distance.
+"""The nearest counterfactuals of a forest, proven so: fewest changes first, then least distance; or least of any cost.
 
 A quick answer comes first, uphill from the instance. Then changes of at most one feature are searched, of at most two,
 and so on (:mod:`~ironrule.backends.forest.change_search`), until a counterfactual is found: the search goes on with its
-cost as the limit, and at its end nothing is cheaper. For the next one, the features that an earlier one changes must
-not all change.
+cost as the limit, and at its end nothing is cheaper. Under other costs, what costs less than an eighth of the quick
+answer is searched, less than a quarter, and so on: a low limit closes most of a box at once, so that what such a search
+takes is little beside the last one. For the next one, the features that an earlier one changes must not all change.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ironrule.arrays import BoolArray, Points
 from ironrule.backends.forest.branch_and_bound import PROVEN, UNSURE, record_denied
-from ironrule.backends.forest.change_search import (
-    ChangeTables,
-    accept_point,
-    build_change_tables,
-    search_changes,
-    start_change_search,
-)
+from ironrule.backends.forest.change_search import accept_point, search_changes, start_change_search
+from ironrule.backends.forest.change_tables import ChangeTables, build_change_tables
 from ironrule.backends.forest.compile import CompiledForest
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.backends.forest.workspace import DEPTH, MAX_DEPTH, ForestWorkspace
-from ironrule.backends.nearest import ChangeCosts, fill_nearest_codes
+from ironrule.backends.nearest import ChangeCosts
 from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.rule.box import Box
 
 BOXES_PER_ROUND = 500  # after which the budget is looked at
+FIRST_SHARES = (1 / 8, 1 / 4, 1 / 2)  # of the cost of a quick answer: limits that are tried first
 MAX_PARTS = 32  # boxes that are asked for a quick answer beside earlier counterfactuals
 
 
@@ -38,7 +36,7 @@ MAX_PARTS = 32  # boxes that are asked for a quick answer beside earlier counter
 class ForestNearestSearch:
     """One counterfactual after the other, each the cheapest that is left; ``limit`` boxes are looked at for each."""
 
-    forests: tuple[CompiledForest, ...]
+    forests: Sequence[CompiledForest]
     oracle: ForestOracle
     query: BoxQuery
     costs: ChangeCosts
@@ -47,62 +45,79 @@ class ForestNearestSearch:
 
     def next(self, found: list[Points], run: Run) -> bool:
         """Look for the cheapest counterfactual that those found leave, as ``best``; whether that ended with a proof."""
-        instance, box = self.query.case.instance, self.query.box
+        instance = self.query.case.instance
         forbidden = np.array([point != instance for point in found], dtype=np.bool_).reshape(-1, len(instance))
         if self._find_quick_answer(forbidden, run):
             return True
-        cost_limit = math.inf if self.best is None else self.costs.sum_point(self.best)
         searches = [self._start(place, forest, forbidden) for place, forest in enumerate(self.forests)]
         boxes_left = self.limit
         # The nearest of those left costs no less than the one before.
-        fewest = max([1, *(int(self.costs.sum_point(point)) for point in found[-1:])])
-        for changes in range(fewest, int((box.low < box.high).sum()) + 1):
+        last = self.costs.measure_point(found[-1]) if found else 0.0
+        cost_limit = self._measure_best()
+        for limit in self._list_limits(last):
             for search in searches:
-                search.begin(min(cost_limit, changes + 1.0))
-                while not search.run_round(self.query, min(BOXES_PER_ROUND, boxes_left), run):
+                search.begin(min(cost_limit, limit))
+                while not search.run_round(self.query, self.costs, min(BOXES_PER_ROUND, boxes_left), run):
                     boxes_left -= BOXES_PER_ROUND
-                    self._note_best(search, cost_limit)
+                    self._note_best(search)
                     if boxes_left <= 0 or search.is_full:
                         return False
                     run.meter.check()
-                cost_limit = self._note_best(search, cost_limit)
-            if cost_limit <= changes + 1.0:
+                self._note_best(search)
+                cost_limit = self._measure_best()
+            if cost_limit <= limit:
                 break
         for search in searches:
             self.oracle.workspaces.release(search.place, search.workspace)
         return True
 
+    def _list_limits(self, last: float) -> Iterator[float]:
+        """Limits of what a counterfactual may cost, each tried if the one before brought none; the last one is above
+        all costs. ``last``: what the counterfactual before costs.
+        """
+        every = math.nextafter(self.costs.sum_largest(), math.inf)
+        if self.query.cost is None:
+            changeable = int((self.query.box.low < self.query.box.high).sum())
+            yield from (changes + 1.0 for changes in range(max(1, int(last)), changeable + 1))
+            return
+        most = min(every, self._measure_best())
+        for share in FIRST_SHARES:
+            if last < share * most:
+                yield share * most
+        yield every
+
+    def _measure_best(self) -> float:
+        """What the best counterfactual so far costs."""
+        return math.inf if self.best is None else self.costs.measure_point(self.best)
+
     def _find_quick_answer(self, forbidden: BoolArray, run: Run) -> bool:
         """Set ``best`` to some counterfactual that is not forbidden; whether it is proven that there is none."""
-        sets = [np.flatnonzero(row).tolist() for row in forbidden]
+        sets, box = [np.flatnonzero(row).tolist() for row in forbidden], self.costs.find_hull(self.query.box)
         if math.prod(map(len, sets)) > MAX_PARTS:
             return False
         proven = True
         # Of every set one feature stays: together these boxes hold all that is not forbidden.
         for staying in itertools.product(*sets):
-            low, high = self.query.box.low.copy(), self.query.box.high.copy()
+            low, high = box.low.copy(), box.high.copy()
             chosen = list(staying)
             low[chosen] = high[chosen] = self.query.case.instance[chosen]
             answer = self.oracle.find_or_prove(BoxQuery(self.query.case, Box(low, high)), run)
             if isinstance(answer, np.ndarray):
-                if self.best is None or self.costs.sum_point(answer) < self.costs.sum_point(self.best):
-                    self.best = self.costs.find_cheapest_point(self.forests[0].cells.locate(answer))
+                nearest = self.costs.find_cheapest_point(self.forests[0].cells.locate(answer))
+                if self.costs.measure_point(nearest) < self._measure_best():
+                    self.best = nearest
                 return False
             proven = proven and answer is not None
         return proven
 
     def _start(self, place: int, forest: CompiledForest, forbidden: BoolArray) -> _ForestSearch:
-        box = self.query.box
-        tables = build_change_tables(forest, self.costs, self.query.case.instance, box.low, box.high)
-        workspace = self.oracle.workspaces.acquire(place, forest)
-        return _ForestSearch(place, forest, tables._replace(forbidden=forbidden), workspace)
+        tables = build_change_tables(forest, self.costs, self.query, forbidden)
+        return _ForestSearch(place, forest, tables, self.oracle.workspaces.acquire(place, forest))
 
-    def _note_best(self, search: _ForestSearch, cost_limit: float) -> float:
-        """Take over what a search has found below the limit; the limit from then on."""
-        if search.tables.best[0] < 0:
-            return cost_limit
-        self.best = self.costs.find_cheapest_point(search.tables.best)
-        return self.costs.sum_point(self.best)
+    def _note_best(self, search: _ForestSearch) -> None:
+        """Take over what a search has found below the limit."""
+        if search.tables.best[0] >= 0:
+            self.best = self.costs.find_cheapest_point(search.tables.best)
 
 
 @dataclass(slots=True, eq=False)
@@ -124,7 +139,7 @@ class _ForestSearch:
         start_change_search(self.tables, self.workspace, self.forest)
         self.tables.limit[0] = cost_limit
 
-    def run_round(self, query: BoxQuery, boxes: int, run: Run) -> bool:
+    def run_round(self, query: BoxQuery, costs: ChangeCosts, boxes: int, run: Run) -> bool:
         """Look at so many boxes; whether none is left."""
         seen = 0
         while seen < boxes:
@@ -136,16 +151,9 @@ class _ForestSearch:
             if status != UNSURE:
                 return False
             # Rounding could turn the decision here: only the model itself can say.
-            point = self._find_codes(query)
+            point = costs.find_cheapest_point(self.workspace.point)
             if run.meter.desired(query.case.model, point[None, :])[0]:
                 accept_point(self.forest, self.tables, self.workspace)
             else:
                 record_denied(self.workspace)
         return False
-
-    def _find_codes(self, query: BoxQuery) -> Points:
-        """The workspace's point as codes of the query's box."""
-        codes = np.empty_like(query.case.instance)
-        cells, box = self.forest.cells, query.box
-        fill_nearest_codes(cells, self.workspace.point, query.case.instance, box.low, box.high, codes)
-        return codes

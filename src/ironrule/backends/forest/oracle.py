@@ -8,7 +8,7 @@ need not allocate any.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -86,7 +86,7 @@ class ForestOracle:
     domain, the model's answer for the point settles nothing that rounding could turn.
     """
 
-    forests: tuple[CompiledForest, ...]
+    forests: Sequence[CompiledForest]
     limit: int = 5_000_000
     first_boxes: int = 64
     boxes_before_sharing: int = 1_000

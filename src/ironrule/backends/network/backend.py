@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import numpy as np
 
-from ironrule.backends.backend import Backend, NearestRequest, OracleRequest
+from ironrule.arrays import BoolArray, Points
+from ironrule.backends.backend import Backend, NearestRequest, OracleRequest, decide_any
 from ironrule.backends.nearest import NearestSearch, NoCounterfactuals
-from ironrule.backends.network.compile import CompiledNetwork, compile_network, decide_points
+from ironrule.backends.network.compile import CompiledNetwork, compile_network, decide_points as decide_net_points
 from ironrule.backends.network.engine import CpuEngine
 from ironrule.backends.network.nearest import NetworkNearestSearch
 from ironrule.backends.network.oracle import NetworkOracle
@@ -62,16 +64,21 @@ def compile_nets(model: TabulatedModel, space: Space, feasible: FeasibleRegion) 
     return compile_network(_get_network(model), model.columns, space, feasible)
 
 
+def decide_points(nets: Sequence[CompiledNetwork], points: Points) -> tuple[BoolArray, BoolArray]:
+    """Which points may be desired by one of the nets, and which surely are."""
+    return decide_any(decide_net_points, nets, points)
+
+
 def build_oracle(request: OracleRequest) -> NetworkOracle:
     """Ascent, then branch and bound with bound propagation."""
-    return NetworkOracle(request.alternatives, engine=request.engine or CpuEngine())
+    return NetworkOracle(tuple(request.alternatives), engine=request.engine or CpuEngine())
 
 
 def build_nearest_search(request: NearestRequest) -> NearestSearch:
     """Best-first branch and bound by what changes cost."""
-    case, box = request.query.case, request.query.box
+    case = request.query.case
     nets = compile_nets(request.tabulated_model, case.space, case.feasible)
-    return NetworkNearestSearch.build(nets, case, box, request.engine) if nets else NoCounterfactuals()
+    return NetworkNearestSearch.build(nets, request.query, request.engine) if nets else NoCounterfactuals()
 
 
 NETWORK = Backend(

@@ -31,7 +31,7 @@ from ironrule.backends.network.workspace import (
     OpenCells,
     find_open_values,
 )
-from ironrule.oracles.protocol import Case, Run
+from ironrule.oracles.protocol import BoxQuery, Case, Run
 from ironrule.rule.box import Box
 from ironrule.verdict.budget import Meter
 
@@ -44,6 +44,7 @@ class Frontier:
     range_minima: Float64Array  # per length of a run, a power of two, and place
     origin: Int64Array  # per feature, the instance's place
     cheapest_change: Float64Array  # per feature, the cheapest change
+    adds_up: bool  # whether costs of features are added up, or the largest counts
     earlier_changes: list[Int64Array]
     low: Int64Array
     high: Int64Array
@@ -55,16 +56,19 @@ class Frontier:
         """The whole box, waiting."""
         ends = list(zip(open_cells.starts[:-1].tolist(), open_cells.starts[1:].tolist(), strict=True))
         cells = [open_cells.cells[start:end] for start, end in ends]
-        # What an open cell costs: the cost of its cheapest code. `change` is the least cost above zero per feature.
-        each = [cost[best[own]] for cost, best, own in zip(costs.code_costs, costs.cheapest_codes, cells, strict=True)]
+        # What an open cell costs: the cost of its cheapest code. `change` is the least of cells but the instance's own.
+        each = [cost[own] for cost, own in zip(costs.list_cell_costs(), cells, strict=True)]
         places = np.array([np.searchsorted(own, cell) for own, cell in zip(cells, home, strict=True)])
-        change = np.array([np.min(cost[cost > 0.0], initial=np.inf) for cost in each])
+        change = np.array(
+            [np.delete(cost, place).min(initial=np.inf) for cost, place in zip(each, places, strict=True)]
+        )
         whole = np.diff(open_cells.starts)[None, :] - 1
         return cls(
             starts=open_cells.starts[:-1],
             range_minima=_build_range_minima(np.concatenate(each)),
             origin=places,
             cheapest_change=change,
+            adds_up=costs.adds_up,
             earlier_changes=unlike,
             low=np.zeros_like(whole),
             high=whole,
@@ -87,7 +91,8 @@ class Frontier:
         self.taken_count += len(some)
         # The cost of a sub-box counts such a feature as unchanged; any change adds at least `cheapest_change`, and what
         # costs as much as the limit is not wanted. So only the instance's place of the feature is left.
-        at_home = (low <= self.origin) & (high >= self.origin) & (cost[:, None] + self.cheapest_change >= cost_limit)
+        each = cost[:, None] + self.cheapest_change if self.adds_up else self.cheapest_change[None, :]
+        at_home = (low <= self.origin) & (high >= self.origin) & (each >= cost_limit)
         stay = np.broadcast_to(self.origin, low.shape)
         return SubBoxes(some, np.where(at_home, stay, low), np.where(at_home, stay, high))
 
@@ -117,7 +122,8 @@ class Frontier:
         # overlap and together are the range. `frexp` gives the largest such power.
         power = np.frexp((high - low + 1).astype(np.float64))[1] - 1
         first, last = self.starts + low, self.starts + high - (1 << power) + 1
-        return np.asarray(np.minimum(self.range_minima[power, first], self.range_minima[power, last]).sum(axis=1))
+        each = np.minimum(self.range_minima[power, first], self.range_minima[power, last])
+        return np.asarray(each.sum(axis=1) if self.adds_up else each.max(axis=1, initial=0.0))
 
     def _repeats_earlier(self, low: Int64Array, high: Int64Array) -> BoolArray:
         """Whether all points of a part change every feature of an earlier counterfactual."""
@@ -156,10 +162,10 @@ class NetworkNearestSearch:
 
     @classmethod
     def build(
-        cls, nets: tuple[CompiledNetwork, ...], case: Case, box: Box, engine: BoundEngine | None
+        cls, nets: tuple[CompiledNetwork, ...], query: BoxQuery, engine: BoundEngine | None
     ) -> NetworkNearestSearch:
-        """A search in a box."""
-        return cls(nets, case, box, ChangeCosts.build(case, box, nets[0].cells), engine or CpuEngine())
+        """A search in a query's box."""
+        return cls(nets, query.case, query.box, ChangeCosts.build(query, nets[0].cells), engine or CpuEngine())
 
     def next(self, found: list[Points], run: Run) -> bool:
         """Search every alternative; each must be cheaper than the best of those before. Whether all searches ended."""
@@ -172,7 +178,7 @@ class NetworkNearestSearch:
     @property
     def cost_limit(self) -> float:
         """The cost of the best counterfactual so far, infinite before there is one."""
-        return np.inf if self.best is None else self.costs.sum_point(self.best)
+        return np.inf if self.best is None else self.costs.measure_point(self.best)
 
     def _climb_first(self, net: CompiledNetwork, run: Run) -> None:
         """Climb in boxes that keep a feature of every earlier counterfactual."""
@@ -257,6 +263,6 @@ class NetworkNearestSearch:
         """Whether a point can occur, is cheaper than the best, and keeps a feature of every earlier one."""
         changed = point != self.case.instance
         repeats = any(changed[features].all() for features in self.earlier_changes)
-        if repeats or self.costs.sum_point(point) >= self.cost_limit:
+        if repeats or self.costs.measure_point(point) >= self.cost_limit:
             return False
         return bool(self.case.feasible.admits(point[None, :])[0])

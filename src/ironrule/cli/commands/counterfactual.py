@@ -1,15 +1,33 @@
 """ironrule counterfactual: the smallest changes that would have given a row the desired outcome.
 
-ironrule counterfactual model.skops loans.csv --row 17 --desired paid --vary amount months --range months=6:36
+  ironrule counterfactual model.skops loans.csv --row 17 --desired paid --vary amount months --range months=6:36
+  ironrule counterfactual model.skops loans.csv --all --desired paid --output changes/
+
+For many rows, a folder keeps what is finished: run the same command again to continue. A .csv or .json file is written
+at the end.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ironrule.cli import options as shared
-from ironrule.cli.inputs import read_row_inputs
+from ironrule.cli.commands.batch import add_resume_hint, end_soon_after_signal
+from ironrule.cli.files import parse_desired, read_data
+from ironrule.cli.inputs import parse_row, prepare_row, read_files
 from ironrule.cli.output import CommandResult, check_output_path, format_json_file
+from ironrule.errors import InputError
+from ironrule.rule.cost import COST_NORMS, COST_SCALES, Cost, parse_price_texts, parse_step_texts
+
+if TYPE_CHECKING:
+    from ironrule.explain.counterfactuals.options import ChangeOptions
+    from ironrule.explain.options import SearchOptions
+    from ironrule.model.target import Target
+    from ironrule.results.counterfactuals_batch import CounterfactualsBatch
+    from ironrule.space.space import Space
 
 NAME, HELP = "counterfactual", "find the changes that would have reversed the decision"
 
@@ -18,7 +36,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     shared.add_model_options(parser)
     shared.add_data_options(parser)
-    shared.add_row_option(parser)
+    rows = shared.add_row_option(parser, required=False)
+    rows.add_argument("--rows", metavar="FILE", type=Path, help="a file of rows: all that are denied, each by itself")
+    rows.add_argument("--all", action="store_true", help="all denied rows of DATA")
+    rows.add_argument("--workers", metavar="N", type=int, help="processes for many rows (default: one per processor)")
     shared.add_search_options(parser)
     group = parser.add_argument_group("changes")
     group.add_argument(
@@ -32,25 +53,131 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--vary", metavar="F", **shared.MANY, help="features that may change (default: all)")
     text = 'where a feature may go: age=18:60, age=18:, job=clerk,cook, or job=["a, b"] as a JSON list'
     group.add_argument("--range", metavar="F=VALUES", **shared.MANY, default=[], help=text)
-    shared.add_output_option(parser, "the counterfactuals (.json)")
+    _add_cost_options(parser.add_argument_group("cost"))
+    _add_target_options(parser.add_argument_group("what to reach"))
+    shared.add_output_option(parser, "the counterfactuals (.json; of many rows also .csv, or a folder)")
+
+
+def _add_cost_options(group: argparse._ArgumentGroup) -> None:
+    text = (
+        "what nearest means: fewest changes, then distance (default), or the sum, root of squares or largest distance"
+    )
+    group.add_argument("--cost", choices=COST_NORMS, default="fewest", help=text)
+    text = "distances in ranges (default), in median absolute deviations, or in shares of past rows"
+    group.add_argument("--scale", choices=COST_SCALES, default="range", help=text)
+    text = "what distance costs: income=2, income=1:5 (up:down), age=inf (never)"
+    group.add_argument("--price", metavar="F=P", **shared.MANY, default=[], help=text)
+    text = "change a number by whole multiples only: amount=50"
+    group.add_argument("--step", metavar="F=N", **shared.MANY, default=[], help=text)
+    text = "what every changed feature costs besides, with --cost l1"
+    group.add_argument("--per-change", metavar="C", type=float, default=0.0, help=text)
+
+
+def _add_target_options(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--reach", metavar="LABEL", **shared.MANY, help="another class than --desired, or one of several"
+    )
+    group.add_argument("--above", metavar="T", type=float, help="a score above T")
+    group.add_argument("--at-most", metavar="T", type=float, help="a score of at most T")
 
 
 def run(options: argparse.Namespace) -> CommandResult:
     """Read the files, look for counterfactuals."""
-    from ironrule.cli.render import render_counterfactuals
-    from ironrule.cli.terminal import show_spinner
+    _require_one_choice_of_rows(options)
+    search = shared.build_search_options(options)
+    if options.row is not None:
+        return _find_for_row(options, search)
+    with end_soon_after_signal():
+        return _find_for_rows(options, search)
+
+
+def _require_one_choice_of_rows(options: argparse.Namespace) -> None:
+    """Raise InputError unless exactly one of the options says which rows are meant."""
+    given = [name for name in ("row", "rows", "all") if getattr(options, name) not in (None, False)]
+    if len(given) != 1:
+        got = " and ".join(f"--{name}" for name in given) or "none of them"
+        raise InputError(expected="one of --row, --rows and --all must be given", got=got)
+
+
+def _build_change_options(options: argparse.Namespace, space: Space, model: Any) -> ChangeOptions:
     from ironrule.explain.counterfactuals.options import ChangeOptions
     from ironrule.rule.parsing import parse_ranges
 
-    output, search = check_output_path(options, (".json",)), shared.build_search_options(options)
-    constraints = shared.parse_constraints(options)  # on the changes: the row itself need not satisfy them
-    explainer, row = read_row_inputs(options)
-    changes = ChangeOptions(
+    return ChangeOptions(
         algorithm=options.counterfactual_algorithm,
         features_to_vary=options.vary or "all",
-        permitted_range=parse_ranges(options.range, explainer.space),
-        constraints=constraints,
+        permitted_range=parse_ranges(options.range, space),
+        constraints=shared.parse_constraints(options),  # on the changes: the row itself need not satisfy them
+        cost=Cost(
+            options.cost,
+            options.scale,
+            parse_price_texts(options.price),
+            parse_step_texts(options.step),
+            options.per_change,
+        ),
+        target=_build_target(options, model),
     )
+
+
+def _has_target(options: argparse.Namespace) -> bool:
+    return any(one is not None for one in (options.reach, options.above, options.at_most))
+
+
+def _build_target(options: argparse.Namespace, model: Any) -> Target | None:
+    """What is to be reached, if not the desired outcome."""
+    from ironrule.model.target import Target
+
+    if not _has_target(options):
+        return None
+    return Target(parse_desired(options.reach, model), options.above, options.at_most)
+
+
+def _find_for_rows(options: argparse.Namespace, search: SearchOptions) -> CommandResult:
+    """The counterfactuals of many rows, into a folder that can be continued or a file that is written at the end."""
+    from ironrule.model.categories import restore_categories
+
+    path: Path | None = options.output
+    is_file = path is not None and path.suffix.lower() in (".json", ".csv")
+    if is_file:
+        check_output_path(options, (".json", ".csv"))
+    shared.parse_constraints(options)  # refused before any file is opened
+    files = read_files(options)
+    rows = None if options.rows is None else restore_categories(files.model, read_data(options.rows))
+    explainer = files.build_explainer(options, ())
+    changes = _build_change_options(options, explainer.space, files.model)
+    folder = None if is_file else path
+    with contextlib.nullcontext() if folder is None else add_resume_hint(folder):
+        batch = explainer.counterfactuals_many(
+            rows,
+            options.k or 1,
+            output=folder,
+            workers=options.workers,
+            budget=search.budget,
+            seed=search.seed,
+            **changes.to_kwargs(),
+        )
+    text = _format_file(batch, path) if is_file and path is not None else ""
+    return CommandResult(str(batch), batch.to_dict, path if is_file else None, text)
+
+
+def _format_file(batch: CounterfactualsBatch, path: Path) -> str:
+    """A table of all counterfactuals, or their documents."""
+    if path.suffix.lower() == ".json":
+        return format_json_file(batch.to_dict())
+    table: str = batch.to_frame().to_csv(lineterminator="\n")
+    return table
+
+
+def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> CommandResult:
+    from ironrule.cli.render import render_counterfactuals
+    from ironrule.cli.terminal import show_spinner
+
+    output = check_output_path(options, (".json",))
+    shared.parse_constraints(options)  # refused before any file is opened
+    wanted = parse_row(options.row)
+    files = read_files(options)
+    explainer, row = prepare_row(options, files, wanted, any_outcome=_has_target(options))
+    changes = _build_change_options(options, explainer.space, files.model)
     with show_spinner():
         counterfactuals = explainer.counterfactuals(
             row, search.k, budget=search.budget, seed=search.seed, **changes.to_kwargs()

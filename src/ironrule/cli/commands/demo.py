@@ -1,7 +1,10 @@
 """ironrule demo: explain a denied loan in the German credit data that comes with Ironrule.
 
 A decision tree on one-hot encoded columns is trained on 1,000 applications. The first applicant that it denies is
-explained: by a rule on the original columns, and by changes that would have reversed the decision.
+explained: by a rule on the original columns, and by changes that would have reversed the decision. The rules of a tree
+are short. With --model boosting, 100 boosted trees decide, whose rules are longer, so that a short rule is shown first:
+
+  ironrule demo --model boosting
 """
 
 from __future__ import annotations
@@ -20,11 +23,16 @@ if TYPE_CHECKING:
 
 NAME, HELP = "demo", "explain a denied loan in the bundled German credit data"
 DESIRED_CLASS = "good"
+BOOSTING_ROW = 22  # not among those that the model is trained on
+LEAST_PROBABILITY = 5 / 6  # of a good loan: a bad one costs five times as much, says the data's author
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.add_argument("--row", metavar="N", type=int, help="which applicant, from 0 (default: the first one denied)")
+    text = "a decision tree (default), or boosted trees, whose rules are longer"
+    parser.add_argument("--model", choices=("tree", "boosting"), default="tree", help=text)
+    text = f"which applicant, from 0 (default: the first one denied; with --model boosting: {BOOSTING_ROW})"
+    parser.add_argument("--row", metavar="N", type=int, help=text)
     add_algorithm_option(parser)
     add_seed_option(parser)
 
@@ -33,12 +41,16 @@ def run(options: argparse.Namespace) -> CommandResult:
     """Train, pick a denied applicant, explain."""
     import numpy as np
 
-    from ironrule.cli.render import render_explanation
+    from ironrule.cli.commands.explain import build_shown_ladder
+    from ironrule.cli.render import render_explanation, render_explanation_with_short_rule
     from ironrule.cli.terminal import format_line, show_spinner
 
-    explainer = build_demo_explainer()
+    is_tree = options.model == "tree"
+    explainer = build_demo_explainer() if is_tree else build_boosting_explainer()
     denied = np.flatnonzero(~explainer.outcomes).tolist()
-    row = denied[0] if options.row is None else options.row
+    row = options.row
+    if row is None:
+        row = denied[0] if is_tree else BOOSTING_ROW
     if not 0 <= row < len(explainer.outcomes):
         raise InputError(expected=f"the row number must be from 0 to {len(explainer.outcomes) - 1}", got=row)
     if row not in denied:
@@ -46,11 +58,45 @@ def run(options: argparse.Namespace) -> CommandResult:
         raise OutcomeError(
             f"the model does not deny applicant {row}", hint=f"it denies applicant {nearest}", code="row-not-denied"
         )
+    search = build_search_options(options)
     with show_spinner():
-        explanation = explainer.explain(row, **build_search_options(options).to_kwargs())
-    heading = f"German credit: a decision tree denies {len(denied)} of 1,000 applicants. Why applicant {row}?"
-    view = f"{format_line(heading, 'bold')}\n\n{render_explanation(explanation)}"
-    return CommandResult(view, explanation.to_dict)
+        ladder = build_shown_ladder(explainer, row, options, search)
+        explanation = explainer.explain(row, **search.to_kwargs()) if ladder is None else ladder.explanation
+    model = "a decision tree denies" if is_tree else "100 boosted trees deny"
+    heading = f"German credit: {model} {len(denied)} of 1,000 applicants. Why applicant {row}?"
+    shown = render_explanation(explanation) if ladder is None else render_explanation_with_short_rule(ladder)
+    return CommandResult(f"{format_line(heading, 'bold')}\n\n{shown}", explanation.to_dict)
+
+
+def build_boosting_explainer() -> Explainer:
+    """An explainer of the boosted trees; ladders are measured on rows that these do not know."""
+    from ironrule.explain.explainer import Explainer
+
+    model, features, space, is_fresh = build_boosting_model()
+    return Explainer(model, features, desired=DESIRED_CLASS, space=space, measure=is_fresh)
+
+
+def build_boosting_model() -> tuple[Any, Any, Space, Any]:
+    """Boosted trees trained on half of the data, the data, its space, and which rows are the other half."""
+    import numpy as np
+    from sklearn.compose import ColumnTransformer
+    from sklearn.ensemble import GradientBoostingClassifier
+    from sklearn.model_selection import FixedThresholdClassifier, train_test_split
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    from ironrule.data import load_german
+    from ironrule.space.space import Space
+
+    features, names, target = load_german(as_frame=False)
+    trained, fresh = train_test_split(np.arange(len(features)), train_size=0.5, random_state=0)
+    categories = [place for place, value in enumerate(features[0]) if isinstance(value, str)]
+    encoder = OneHotEncoder(handle_unknown="ignore")
+    columns = ColumnTransformer([("categories", encoder, categories)], remainder="passthrough")
+    trees = make_pipeline(columns, GradientBoostingClassifier(max_depth=2, random_state=0))
+    model = FixedThresholdClassifier(trees, threshold=LEAST_PROBABILITY, pos_label=DESIRED_CLASS)
+    model.fit(features[trained], target[trained])
+    return model, features, Space.infer(features, names=names), np.isin(np.arange(len(features)), fresh)
 
 
 def build_demo_explainer() -> Explainer:

@@ -4,9 +4,8 @@ MODEL is a fitted classifier, DATA the past rows. Put MODEL and DATA first, the 
 
   ironrule explain model.skops loans.csv --row 17 --target status --desired paid
 
-First a rule of at most four components with a bound on its exceptions, then the whole rule:
-
-  ironrule explain model.skops loans.csv --row 17 --target status --desired paid --most 4
+A proven rule with more than four components comes below a short one, which has a bound on its exceptions: --most 3 asks
+for a shorter one, --most 0 for the whole rule alone.
 """
 
 from __future__ import annotations
@@ -19,14 +18,18 @@ from ironrule.cli import options as shared
 from ironrule.cli.inputs import read_row_inputs
 from ironrule.cli.output import CommandResult, check_output_path, format_json_file
 from ironrule.errors import InputError
+from ironrule.search.algorithms import AUTO
 
 if TYPE_CHECKING:
+    from ironrule.explain.explainer import Explainer
+    from ironrule.explain.options import SearchOptions
     from ironrule.results.explanation import Explanation
     from ironrule.results.ladder import Ladder
 
 
 NAME, HELP = "explain", "explain one row of your data by a rule"
 OUTPUT_ENDINGS = (".json", ".html", ".txt")
+MIN_ROWS = 100  # past rows, of which half are enough to measure on
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -37,8 +40,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_row_option(parser)
     shared.add_search_options(parser)
     shared.add_rule_options(parser)
-    text = "first a rule of at most N components, with a bound on its exceptions among people like past ones"
-    parser.add_argument("--most", metavar="N", type=int, help=text)
+    text = "first a rule of at most N components, with a bound on its exceptions among people like past ones; 0: none"
+    parser.add_argument("--most", metavar="N", type=int, help=f"{text} (default: 4 above a long proven rule)")
     text = "rows to measure that bound on, best ones that the model was not trained on (default: half of DATA)"
     parser.add_argument("--measure", metavar="FILE", type=Path, help=text)
     parser.add_argument("--diagnose", action="store_true", help="also say what makes the rule long")
@@ -51,15 +54,18 @@ def run(options: argparse.Namespace) -> CommandResult:
     from ironrule.cli.terminal import show_spinner
 
     output = check_output_path(options, OUTPUT_ENDINGS)
-    if options.measure is not None and options.most is None:
-        expected, hint = "--measure must come with --most, whose rule is measured on these rows", "add --most 4"
-        raise InputError(expected=expected, got="no --most", hint=hint)
+    if options.measure is not None and options.most == 0:
+        expected, hint = "--measure must come with a short rule, which is measured on these rows", "leave out --most 0"
+        raise InputError(expected=expected, got="--most 0", hint=hint)
     search = shared.build_search_options(options)
     explainer, row = read_row_inputs(options, shared.parse_constraints(options))
     with show_spinner():
-        ladder = None if options.most is None else explainer.ladder(row, options.most, **search.to_kwargs())
+        ladder = build_shown_ladder(explainer, row, options, search)
         explanation = explainer.explain(row, **search.to_kwargs()) if ladder is None else ladder.explanation
-    view, document = _render(explanation, ladder, options.most), (explanation if ladder is None else ladder).to_dict
+    view = _render(explanation, ladder, options.most)
+    if options.most is None:  # what is stored is the explanation, unless a ladder was asked for
+        ladder = None
+    document = (explanation if ladder is None else ladder).to_dict
     text = "" if output is None else _format_output(explanation, ladder, output.suffix.lower(), options)
     if not options.diagnose:
         return CommandResult(view, document, output, text)
@@ -72,17 +78,39 @@ def run(options: argparse.Namespace) -> CommandResult:
     return CommandResult(f"{view}\n{render_diagnosis(diagnosis)}", build_data, output, text)
 
 
-def explain_row(options: argparse.Namespace) -> Explanation:
-    """The explanation that the options of another command ask for."""
+def explain_row(options: argparse.Namespace, has_short_rule: bool = False) -> Explanation | Ladder:
+    """What the options of another command ask for: an explanation, or where a short rule is wanted, a ladder."""
     from ironrule.cli.terminal import show_spinner
 
     search = shared.build_search_options(options)
     explainer, row = read_row_inputs(options, shared.parse_constraints(options))
     with show_spinner():
-        return explainer.explain(row, **search.to_kwargs())
+        ladder = build_shown_ladder(explainer, row, options, search) if has_short_rule else None
+        return ladder or explainer.explain(row, **search.to_kwargs())
 
 
-def _render(explanation: Explanation, ladder: Ladder | None, most: int) -> str:
+def build_shown_ladder(
+    explainer: Explainer, row: Any, options: argparse.Namespace, search: SearchOptions
+) -> Ladder | None:
+    """The ladder whose short rule is shown first; None where only the whole rule is wanted.
+
+    Without ``--most`` a proven rule that is long gets short ones. A model that can only be asked does not, unless rows
+    to measure on are named: the search for its rule would look at half of the past rows.
+    """
+    from ironrule.results.ladder import MAX_SHORT
+
+    most, measure = getattr(options, "most", None), getattr(options, "measure", None)
+    if most == 0:
+        return None
+    if most is not None:
+        return explainer.ladder(row, most, **search.to_kwargs())
+    is_read = explainer.unreadable_reason is None and search.algorithm in (AUTO, "minimum")
+    if measure is None and not (is_read and len(explainer.outcomes) >= MIN_ROWS):
+        return None
+    return explainer.ladder(row, MAX_SHORT, short_enough=MAX_SHORT, **search.to_kwargs())
+
+
+def _render(explanation: Explanation, ladder: Ladder | None, most: int | None) -> str:
     from ironrule.cli.render import render_explanation, render_explanation_with_short_rule
 
     return render_explanation(explanation) if ladder is None else render_explanation_with_short_rule(ladder, most)

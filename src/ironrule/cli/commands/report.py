@@ -139,6 +139,7 @@ def _render_ladders(reported: _Reported, audience: LadderAudience, notice: Notic
 def _collect_reported(options: argparse.Namespace) -> _Reported:
     """What is to be reported, from files or explained now."""
     from ironrule.results.batch import Batch
+    from ironrule.results.ladder import Ladder
 
     documents = bool(options.files) and all(path.suffix.lower() == ".json" for path in options.files)
     if documents and options.row is None:
@@ -158,7 +159,10 @@ def _collect_reported(options: argparse.Namespace) -> _Reported:
     if any(getattr(options, name) and name not in options.project_options for name in ("data", "model")):
         raise InputError("--data and --model are for explanations from files and cannot be combined with --row")
     options.model, options.data = options.files
-    return _Reported([explain.explain_row(options)], [], is_single=True)
+    found = explain.explain_row(options, has_short_rule=options.audience in (None, "person"))
+    if isinstance(found, Ladder):
+        return _Reported([found.explanation], [], is_single=True, ladders=[found])
+    return _Reported([found], [], is_single=True)
 
 
 def _read_documents(options: argparse.Namespace) -> _Reported:

@@ -25,7 +25,7 @@ import mmap
 import pickle
 import subprocess
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextvars import copy_context
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -37,9 +37,9 @@ import numpy as np
 from ironrule.arrays import AnyArray
 from ironrule.errors import IronruleError, StorageError
 from ironrule.explain.batch.import_folders import build_worker_command, build_worker_environment
-from ironrule.explain.batch.worker import IsCovered, PendingRows, RowExplainer, Task
+from ironrule.explain.batch.worker import IsCovered, PendingRows, StoredT, Task, TaskRunner
 from ironrule.interrupts import InterruptFlag, use_interrupt_flag
-from ironrule.results.batch_storage import BatchRow
+from ironrule.results.batch_storage import StoredRow
 from ironrule.space.column_store.storage import TempFolder
 from ironrule.wording import format_count
 
@@ -154,7 +154,7 @@ class TaskQueue:
         with self._lock:
             self._returned.append(task)
 
-    def record_times(self, rows: list[BatchRow]) -> None:
+    def record_times(self, rows: Sequence[StoredRow]) -> None:
         """How long rows take."""
         with self._lock:
             self._seconds += sum(row.seconds for row in rows)
@@ -174,13 +174,13 @@ Answers = SimpleQueue[Any]
 
 
 def explain_in_processes(
-    row_explainer: RowExplainer,
+    runner: TaskRunner[StoredT],
     pending: PendingRows,
     is_covered: IsCovered | None,
     flag: InterruptFlag,
     *,
     workers: int,
-) -> Generator[list[BatchRow], None, None]:
+) -> Generator[Sequence[StoredT], None, None]:
     """The explanations of all rows, as they are finished, by a thread of this process and ``workers - 1`` others.
 
     A worker that is still starting when the last row is finished is not waited for. Raises KeyboardInterrupt soon after
@@ -189,9 +189,9 @@ def explain_in_processes(
     others = min(workers, len(pending[0])) - 1
     tasks, answers = TaskQueue(pending, others + 1, is_covered), Answers()
     with TempFolder.create(None) if others > 0 else contextlib.nullcontext() as temp_dir:
-        path = None if temp_dir is None else _write_row_explainer(row_explainer, temp_dir.path)
+        path = None if temp_dir is None else _write_runner(runner, temp_dir.path)
         with contextlib.ExitStack() as stack:
-            local_worker = _LocalWorker(row_explainer, tasks, answers)
+            local_worker = _LocalWorker(runner, tasks, answers)
             stack.callback(local_worker.close)
             for _ in range(0 if path is None else others):
                 stack.callback(_WorkerHandle(cast(Path, path), tasks, answers).close)
@@ -200,7 +200,7 @@ def explain_in_processes(
 
 def _run_tasks(
     local_worker: _LocalWorker, tasks: TaskQueue, answers: Answers, flag: InterruptFlag
-) -> Generator[list[BatchRow], None, None]:
+) -> Generator[Sequence[Any], None, None]:
     """Hand out what is finished, here or in other processes, and keep this process's own worker busy."""
     done = 0
     while done < tasks.needed:
@@ -224,8 +224,8 @@ class _LocalWorker:
     waited for any longer than a moment.
     """
 
-    def __init__(self, row_explainer: RowExplainer, tasks: TaskQueue, answers: Answers) -> None:
-        self._row_explainer, self._tasks, self._answers = row_explainer, tasks, answers
+    def __init__(self, runner: TaskRunner[StoredRow], tasks: TaskQueue, answers: Answers) -> None:
+        self._runner, self._tasks, self._answers = runner, tasks, answers
         self._next_tasks, self._flag, self.is_idle = SimpleQueue[Task | None](), InterruptFlag(), True
         self._thread = Thread(target=copy_context().run, args=(self._serve,), daemon=True)
         self._thread.start()
@@ -248,25 +248,25 @@ class _LocalWorker:
                 self.is_idle = True
                 self._answers.put(answer)
 
-    def _explain(self, task: Task) -> list[BatchRow] | BaseException:
+    def _explain(self, task: Task) -> Sequence[StoredRow] | BaseException:
         try:
-            rows = self._row_explainer.explain_task(task)
+            rows = self._runner.explain_task(task)
         except BaseException as error:  # raised again by the main thread, interrupts included
             return error
         self._tasks.record_times(rows)
         return rows
 
 
-def unwrap_result(answer: list[BatchRow] | BaseException) -> list[BatchRow]:
+def unwrap_result(answer: Sequence[StoredT] | BaseException) -> Sequence[StoredT]:
     """The explained rows; raises what went wrong instead."""
     if isinstance(answer, BaseException):
         raise answer
     return answer
 
 
-def _write_row_explainer(row_explainer: RowExplainer, folder: Path) -> Path | None:
+def _write_runner(runner: TaskRunner[StoredRow], folder: Path) -> Path | None:
     try:
-        return write_pickle(row_explainer, folder)
+        return write_pickle(runner, folder)
     except OSError as error:
         raise StorageError(
             f"cannot write the explainer to {str(folder.parent)!r} for worker processes: {error.strerror or error}",

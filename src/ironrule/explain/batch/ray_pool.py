@@ -17,7 +17,7 @@ import pickle
 import sys
 import tempfile
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,15 +25,15 @@ import numpy as np
 from ironrule.errors import InputError, IronruleError, MissingExtraError
 from ironrule.explain.batch.import_folders import list_import_folders
 from ironrule.explain.batch.process_pool import POLL_SECONDS, TaskQueue, pickle_with_buffers, unwrap_result
-from ironrule.explain.batch.worker import IsCovered, PendingRows, RowExplainer, Task, run_task
+from ironrule.explain.batch.worker import IsCovered, PendingRows, StoredT, Task, TaskRunner, run_task
 from ironrule.interrupts import InterruptFlag
-from ironrule.results.batch_storage import BatchRow
+from ironrule.results.batch_storage import StoredRow
 from ironrule.wording import format_count
 
 MIN_SHARED_BYTES = 1 << 20  # smaller arrays are copied, so that they can be written to
 TASKS_PER_PROCESSOR = 2  # that are under way at a time
 RETRIES = 3
-_LOADED_EXPLAINERS: dict[str, RowExplainer] = {}  # in a worker: the one that it was given last
+_LOADED_EXPLAINERS: dict[str, TaskRunner[StoredRow]] = {}  # in a worker: the one that it was given last
 
 
 def require_ray() -> Any:
@@ -46,20 +46,20 @@ def require_ray() -> Any:
 
 
 def explain_on_ray(
-    row_explainer: RowExplainer,
+    runner: TaskRunner[StoredT],
     pending: PendingRows,
     is_covered: IsCovered | None,
     flag: InterruptFlag,
     *,
     workers: int | None = None,
     address: str | None = None,
-) -> Generator[list[BatchRow], None, None]:
+) -> Generator[Sequence[StoredT], None, None]:
     """The explanations of all rows, as they are finished: by the cluster at an address, or by one on this machine."""
     if not len(pending[0]):
         return
     ray = require_ray()
     with _connect(ray, workers, address):
-        name, references = uuid.uuid4().hex, _put_row_explainer(ray, row_explainer)
+        name, references = uuid.uuid4().hex, _put_runner(ray, runner)
         listed = [ray.put(references)]  # one reference, since every one that a task is given costs its driver time
         remote = ray.remote(max_retries=RETRIES, num_cpus=1)(_run_remote_task)
         max_tasks = TASKS_PER_PROCESSOR * (workers or int(ray.cluster_resources().get("CPU", 1)))
@@ -69,7 +69,7 @@ def explain_on_ray(
 
 def _iterate_results(
     ray: Any, submit: Any, tasks: TaskQueue, max_tasks: int, flag: InterruptFlag
-) -> Generator[list[BatchRow], None, None]:
+) -> Generator[Sequence[Any], None, None]:
     """Keep some tasks under way until all are done; raises KeyboardInterrupt soon after the flag is set."""
     under_way: list[Any] = []
     try:
@@ -91,9 +91,9 @@ def _iterate_results(
             ray.cancel(reference, force=True)
 
 
-def _fetch_result(ray: Any, reference: Any) -> list[BatchRow] | Exception:
+def _fetch_result(ray: Any, reference: Any) -> Sequence[Any] | Exception:
     try:
-        answer: list[BatchRow] | Exception = ray.get(reference)
+        answer: Sequence[Any] | Exception = ray.get(reference)
     except ray.exceptions.RayError as error:
         return IronruleError(
             f"a Ray worker died {format_count(RETRIES + 1, 'time')}: {error}",
@@ -140,17 +140,17 @@ def _build_environment(empty_folder: str, is_cluster: bool) -> dict[str, Any]:
     return {"env_vars": variables, "working_dir": empty_folder}
 
 
-def _put_row_explainer(ray: Any, row_explainer: RowExplainer) -> list[Any]:
+def _put_runner(ray: Any, runner: TaskRunner[StoredRow]) -> list[Any]:
     """References to the pickled explainer and to its arrays, in the object store."""
     try:
-        content, buffers = pickle_with_buffers(row_explainer, in_files=False)
+        content, buffers = pickle_with_buffers(runner, in_files=False)
     except Exception as error:  # pickling fails in as many ways as there are models
         statement = f"cannot pickle the model to send it to other machines: {type(error).__name__}: {error}"
         raise InputError(statement, code="model-not-picklable") from None
     return [ray.put(content), *(ray.put(np.frombuffer(buffer.raw(), dtype=np.uint8)) for buffer in buffers)]
 
 
-def _run_remote_task(name: str, listed: list[Any], task: Task) -> list[BatchRow] | Exception:
+def _run_remote_task(name: str, listed: list[Any], task: Task) -> Sequence[StoredRow] | Exception:
     """In a worker: explained rows, or what went wrong."""
     if name not in _LOADED_EXPLAINERS:
         _LOADED_EXPLAINERS.clear()

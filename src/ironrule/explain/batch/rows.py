@@ -105,14 +105,18 @@ def _read_rows(context: ExplainerContext, rows: Any) -> Table:
     return read_table(restore_pandas_categories(context.arguments.models[0], rows), names)
 
 
-def select_undesired_rows(context: ExplainerContext, rows: Any) -> UndesiredRows:
-    """The undesired rows of what a caller gave: a table, row numbers of the data, or None for all past rows."""
+def select_undesired_rows(context: ExplainerContext, rows: Any, own_model_only: bool = False) -> UndesiredRows:
+    """The undesired rows of what a caller gave: a table, row numbers of the data, or None for all past rows.
+
+    ``own_model_only``: the model as it is counts, without the margin and the other models that rules must withstand.
+    """
     if rows is None or _are_row_numbers(rows):
-        return _select_from_history(context, None if rows is None else _parse_row_numbers(context, rows))
+        numbers = None if rows is None else _parse_row_numbers(context, rows)
+        return _select_from_history(context, numbers, own_model_only)
     encoded = context.space.encode(_read_rows(context, rows), progress=False)
     points = _require_feasible(context, encoded.points())
     own = context.model.primary.desired(points)
-    within = context.model.desired(points) if context.is_robust else own
+    within = context.model.desired(points) if context.is_robust and not own_model_only else own
     kept = np.flatnonzero(~own & ~within)
     return _build_undesired_rows(kept.astype(np.int64), points[kept], own, within)
 
@@ -122,10 +126,11 @@ def _parse_row_numbers(context: ExplainerContext, rows: Any) -> Int64Array:
     return np.array([parse_row_number(number, context.row_count) for number in rows], dtype=np.int64)
 
 
-def _select_from_history(context: ExplainerContext, numbers: Int64Array | None) -> UndesiredRows:
+def _select_from_history(context: ExplainerContext, numbers: Int64Array | None, own_model_only: bool) -> UndesiredRows:
     """Past rows: their codes and outcomes are known."""
     places = np.arange(len(context.history)) if numbers is None else context.find_positions(numbers)
-    own, within = context.outcomes[places], context.history.outcomes[places]
+    own = context.outcomes[places]
+    within = own if own_model_only else context.history.outcomes[places]
     kept = places[~own & ~within]
     points = SelectedRows(context.history.codes.points, kept)
     return _build_undesired_rows(context.get_row_numbers(kept), points, own, within)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -18,15 +18,15 @@ from ironrule.errors import InputError
 from ironrule.explain.batch.process_pool import explain_in_processes
 from ironrule.explain.batch.reuse import RuleReuse
 from ironrule.explain.batch.rows import SelectedRows, UndesiredRows, select_undesired_rows
-from ironrule.explain.batch.worker import IsCovered, PendingRows, RowExplainer
+from ironrule.explain.batch.worker import IsCovered, PendingRows, RowExplainer, TaskRunner
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.measured_rows import find_population
 from ironrule.explain.options import SearchOptions, parse_integer
 from ironrule.interrupts import InterruptFlag, defer_signals
 from ironrule.progress import ProgressBar
 from ironrule.results.batch import Batch
-from ironrule.results.batch_folder import FolderBatchReader, lock_folder, open_batch_folder
-from ironrule.results.batch_storage import BatchRow, InMemoryBatch, require_parquet
+from ironrule.results.batch_folder import BatchFolder, FolderBatchReader, lock_folder, open_batch_folder
+from ironrule.results.batch_storage import BatchRow, InMemoryBatch, StoredRow, require_parquet
 
 if TYPE_CHECKING:
     from ironrule.explain.ladder import LadderOptions
@@ -35,7 +35,7 @@ FLUSH_SECONDS = 5.0
 FLUSH_ROWS = 2_000
 ENGINES = ("local", "ray")
 WorkerPool = Callable[
-    [RowExplainer, PendingRows, IsCovered | None, InterruptFlag], Generator[list[BatchRow], None, None]
+    [TaskRunner[StoredRow], PendingRows, IsCovered | None, InterruptFlag], Generator[Sequence[Any], None, None]
 ]
 """Explains rows, but for those that are covered by then, and hands them out as they are finished; once the flag is set,
 those that are finished already, and then it raises KeyboardInterrupt."""
@@ -67,10 +67,10 @@ class BatchWriter(Protocol):
     def finished_row_numbers(self) -> set[int]:
         """The numbers of the rows that it has already."""
 
-    def read_rows(self) -> Iterable[BatchRow]:
+    def read_rows(self) -> Iterable[Any]:
         """The rows that it has already, in the order in which they were added."""
 
-    def add(self, rows: list[BatchRow]) -> None:
+    def add(self, rows: list[StoredRow]) -> None:
         """Keep them, all or none."""
 
 
@@ -100,30 +100,45 @@ def run_batch(
     counts = {"to_explain": len(chosen), "desired": chosen.desired, "not_robust": chosen.out_of_reach}
 
     def fill(writer: BatchWriter) -> None:
-        missing = _MissingRows(chosen, writer.finished_row_numbers())
+        missing = MissingRows(chosen, writer.finished_row_numbers())
         reuse = None
         if output.reuse:
             finished = missing.place_searched(writer.read_rows())
             reuse = RuleReuse(context, options, missing.pending, places=missing.places, finished=finished)
-        _explain_missing(writer, missing, row_explainer, reuse, pool=pool, progress=progress)
+        explain_missing(writer, missing, row_explainer, reuse, pool=pool, progress=progress)
 
     if output.folder is None:
         memory = InMemoryBatch()
         fill(memory)
         return Batch(memory, counts, context.space)
-    path = Path(output.folder)
-    keys = {
+    options_hash = f"{options_hash}, reuse" if output.reuse else options_hash
+    facts = {"has_documents": output.documents, "space": context.space.to_dict()}
+    manifest = list_fingerprints(context, chosen, options_hash) | counts | facts
+    return Batch(FolderBatchReader(fill_folder(Path(output.folder), manifest, fill)), counts, context.space)
+
+
+def list_fingerprints(context: ExplainerContext, chosen: UndesiredRows, options_hash: str) -> dict[str, Any]:
+    """Hashes of all that the answers of a batch depend on, by which a folder knows its batch."""
+    return {
         "rows_fingerprint": chosen.fingerprint,
         "history_fingerprint": context.history.fingerprint(),
         "space_fingerprint": context.space.fingerprint,
         "model_fingerprint": context.fingerprint,
-        "options_fingerprint": f"{options_hash}, reuse" if output.reuse else options_hash,
+        "options_fingerprint": options_hash,
     }
+
+
+def fill_folder(
+    path: Path,
+    manifest: Mapping[str, Any],
+    fill: Callable[[BatchWriter], None],
+    row_type: type[StoredRow] = BatchRow,
+) -> BatchFolder:
+    """The folder of a batch, begun or continued, with the rows that ``fill`` adds to it."""
     with contextlib.closing(lock_folder(path)):
-        facts = {"has_documents": output.documents, "space": context.space.to_dict()}
-        folder = open_batch_folder(path, keys | counts | facts)
+        folder = open_batch_folder(path, manifest, row_type)
         fill(folder)
-    return Batch(FolderBatchReader(folder), counts, context.space)
+    return folder
 
 
 def choose_pool(engine: str, workers: int | None, address: str | None) -> WorkerPool:
@@ -143,11 +158,12 @@ def choose_pool(engine: str, workers: int | None, address: str | None) -> Worker
     return partial(explain_on_ray, workers=count, address=address)
 
 
-def _explain_missing(
+def explain_missing(
     writer: BatchWriter,
-    missing: _MissingRows,
-    row_explainer: RowExplainer,
-    reuse: RuleReuse | None,
+    missing: MissingRows,
+    runner: TaskRunner[StoredRow],
+    reuse: RuleReuse | None = None,
+    *,
     pool: WorkerPool,
     progress: bool | None,
 ) -> None:
@@ -159,12 +175,12 @@ def _explain_missing(
         flag.check()
         bar = stack.enter_context(ProgressBar("Explaining", missing.total, progress, already_done=done))
         stack.enter_context(buffer)
-        portions = stack.enter_context(contextlib.closing(pool(row_explainer, missing.pending, is_covered, flag)))
+        portions = stack.enter_context(contextlib.closing(pool(runner, missing.pending, is_covered, flag)))
         # Rows come as workers finish them. The last, empty portion settles rows that earlier rules cover.
         for rows in chain(portions, [[]]):
             finished = [
-                row if number == row.row else replace(row, row=number, seconds=0.0)  # an equal row took no time
-                for row in (rows if reuse is None else reuse.settle(rows))
+                row if number == row.row else row.copy_to(number)
+                for row in (rows if reuse is None else reuse.settle(list(rows)))
                 for number in missing.equal_rows(row.row)
             ]
             buffer.add(finished)
@@ -173,7 +189,7 @@ def _explain_missing(
     flag.check()
 
 
-class _MissingRows:
+class MissingRows:
     """The rows that a batch still lacks: those that are to be explained, and for each the ones that it stands for."""
 
     def __init__(self, chosen: UndesiredRows, finished: set[int]) -> None:
@@ -208,7 +224,7 @@ class _WriteBuffer:
     """Rows that are finished but not written yet."""
 
     def __init__(self, writer: BatchWriter) -> None:
-        self._writer, self._rows, self._since = writer, list[BatchRow](), time.monotonic()
+        self._writer, self._rows, self._since = writer, list[StoredRow](), time.monotonic()
 
     def __enter__(self) -> _WriteBuffer:
         return self
@@ -216,7 +232,7 @@ class _WriteBuffer:
     def __exit__(self, *_: object) -> None:
         self._flush()
 
-    def add(self, rows: list[BatchRow]) -> None:
+    def add(self, rows: list[StoredRow]) -> None:
         """Write rows, at the latest some seconds later."""
         self._rows += rows
         if len(self._rows) >= FLUSH_ROWS or time.monotonic() - self._since >= FLUSH_SECONDS:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.backends.parallel import use_one_core
@@ -25,7 +25,7 @@ from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import ConfirmationQueue
 from ironrule.interrupts import InterruptFlag, get_interrupt_flag, use_interrupt_flag
 from ironrule.progress import leave_announcements_to_others
-from ironrule.results.batch_storage import BatchRow, build_batch_row, build_ladder_row
+from ironrule.results.batch_storage import BatchRow, StoredRow, build_batch_row, build_ladder_row
 
 if TYPE_CHECKING:
     from ironrule.explain.ladder import LadderOptions
@@ -47,6 +47,17 @@ PendingRows = tuple[Sequence[int] | Int64Array, EncodedRows]
 
 IsCovered = Callable[[Points], BoolArray]
 """Which of some rows need not be explained any more."""
+
+
+StoredT = TypeVar("StoredT", bound=StoredRow)
+StoredT_co = TypeVar("StoredT_co", bound=StoredRow, covariant=True)
+
+
+class TaskRunner(Protocol[StoredT_co]):
+    """Works out what a batch keeps of some rows; it is pickled, and sent to other processes."""
+
+    def explain_task(self, task: Task) -> Sequence[StoredT_co]:
+        """What is kept of the rows of a task."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,19 +116,19 @@ def run_worker() -> None:
     os.dup2(2, 1)
     tasks = sys.stdin.buffer
     with contextlib.suppress(EOFError, BrokenPipeError):  # the parent process has ended
-        row_explainer: RowExplainer = read_pickle(Path(pickle.load(tasks)))
+        runner: TaskRunner[StoredRow] = read_pickle(Path(pickle.load(tasks)))
         answer: Any = "ready"
         while True:
             pickle.dump(answer, answers, protocol=5)
             answers.flush()
-            answer = run_task(row_explainer, pickle.load(tasks))
+            answer = run_task(runner, pickle.load(tasks))
     os._exit(0)  # what is still in the pipe can go nowhere
 
 
-def run_task(row_explainer: RowExplainer, task: Task) -> list[BatchRow] | Exception:
+def run_task(runner: TaskRunner[StoredT], task: Task) -> Sequence[StoredT] | Exception:
     """Explained rows, or what went wrong."""
     try:
-        return row_explainer.explain_task(task)
+        return runner.explain_task(task)
     except Exception as error:  # raised again by the parent process
         return _make_picklable(error)
 

@@ -32,6 +32,7 @@ from ironrule.explain.counterfactuals.readable_numbers import (
     is_long_enough,
     list_readable_numbers,
 )
+from ironrule.explain.counterfactuals.row_cost import RowCost
 from ironrule.model.intervals import find_constant_bound, find_point_features, iterate_comparisons, list_neighbours
 from ironrule.model.model_input import compute_model_input
 from ironrule.model.normal_form.separable import FeatureContribution, SeparableMargin, split_by_feature
@@ -55,7 +56,8 @@ class NearestChanges:
     """Counterfactuals in the user's terms, nearest first; what is known of them is as in
     :class:`~ironrule.backends.nearest.NearestCounterfactuals`.
 
-    ``resolution``: by how much of the range of each number that it changes another one could be nearer.
+    ``resolution``: by how much of the range of each number that it changes another one could be nearer. ``confirmed``
+    are the places of those that the model itself was asked about as they are.
     """
 
     items: tuple[Counterfactual, ...]
@@ -63,6 +65,11 @@ class NearestChanges:
     stopped: str | None = None
     proven_count: int = 0
     resolution: float = 0.0
+    confirmed: frozenset[int] = frozenset()
+
+    def list_unasked_rows(self) -> list[Mapping[str, Value]]:
+        """The counterfactuals that the model was not asked about as they are."""
+        return [item.values for place, item in enumerate(self.items) if place not in self.confirmed]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,13 +82,14 @@ class ValueOptions:
     allowed: BoolArray
     own: float  # what the row's own value adds
     stays: bool  # whether the row's own value is allowed
+    limits: NumberLimits | None = None  # of numbers between whose values the sum may turn
 
 
 def find_additive_changes(context: ExplainerContext, query: BoxQuery, run: Run) -> NearestChanges | None:
     """Up to k nearest counterfactuals of a model that is such a sum; None if it is none, or if constraints tie features
     together or compute with one.
     """
-    known = _list_options(context, query)
+    known = list_options(context, query)
     if known is None:
         return None
     margin, options, resolution = known
@@ -116,10 +124,13 @@ def find_additive_changes(context: ExplainerContext, query: BoxQuery, run: Run) 
     return NearestChanges(items, proven, stopped, 0 if search.has_denied else len(search.found), resolution)
 
 
-def _list_options(
-    context: ExplainerContext, query: BoxQuery
+def list_options(
+    context: ExplainerContext, query: BoxQuery, row_cost: RowCost | None = None
 ) -> tuple[SeparableMargin, list[ValueOptions], float] | None:
-    """The model as a sum, with what every feature may become, and the resolution; None where that cannot be had."""
+    """The model as a sum, with what every feature may become, and the resolution; None where that cannot be had.
+
+    ``row_cost`` says what changes cost, in place of the distance from the row.
+    """
     compiled = context.compiled_model
     if compiled is None or not isinstance(compiled.tabulated.normal_form, TreeSum):
         return None
@@ -130,15 +141,25 @@ def _list_options(
     grids, options, resolution = _build_grids(context, query, margin), list[ValueOptions](), 0.0
     for j, feature in enumerate(query.case.space.features):
         if j not in grids:
-            options.append(_list_code_options(tabulated, margin, query, j))
+            options.append(_apply_cost(_list_code_options(tabulated, margin, query, j), row_cost, j))
             continue
         limits = _find_number_limits(query, j)
         if limits is None:
             return None
-        options.append(_list_number_options(context, query, j, margin=margin, grid=grids[j], limits=limits))
+        more = [] if row_cost is None else row_cost.list_turns(j)
+        listed = _list_number_options(context, query, j, margin=margin, grid=grids[j], limits=limits, more=more)
+        options.append(_apply_cost(listed, row_cost, j))
         if not feature.has_only_integers or feature.values[-1] - feature.values[0] > MAX_WHOLE_NUMBERS:
             resolution = RESOLUTION
     return margin, options, resolution
+
+
+def _apply_cost(options: ValueOptions, row_cost: RowCost | None, j: int) -> ValueOptions:
+    """The options of a feature at what they cost; those that may not be chosen are not allowed."""
+    if row_cost is None:
+        return options
+    costs = row_cost.measure_parts(j, options.values)
+    return replace(options, costs=costs, allowed=options.allowed & np.isfinite(costs))
 
 
 def _select_columns(tabulated: TabulatedModel, j: int, codes: Any) -> dict[int, AnyArray]:
@@ -295,15 +316,16 @@ def _list_number_options(
     margin: SeparableMargin,
     grid: NumberGrid,
     limits: NumberLimits,
+    more: Sequence[Value] = (),
 ) -> ValueOptions:
-    """A feature between whose values the sum may turn: readable numbers, bounds, and missing."""
+    """A feature between whose values the sum may turn: readable numbers, bounds, ``more`` numbers, and missing."""
     assert context.compiled_model is not None
     tabulated, feature = context.compiled_model.tabulated, query.case.space.features[j]
     code = int(query.case.instance[j])
-    more = sorted({*limits.added, *(feature.values if margin.has_trees(j) else ())} - {*grid.numbers.tolist()})
-    values, parts = [*grid.numbers.tolist(), *more], [grid.contribution]
-    if more:
-        parts.append(_compute_contributions(context, margin, {j: more})[j])
+    others = {*limits.added, *more, *(feature.values if margin.has_trees(j) else ())} - {*grid.numbers.tolist()}
+    values, parts = [*grid.numbers.tolist(), *sorted(others)], [grid.contribution]
+    if others:
+        parts.append(_compute_contributions(context, margin, {j: sorted(others)})[j])
     numbers = np.array(values, dtype=np.float64)
     own = feature.value(code)
     scale = abs(float(feature.values[-1]) - float(feature.values[0])) or 1.0
@@ -321,4 +343,6 @@ def _list_number_options(
         max(part.size for part in (*parts, at_row)),
         all(part.is_short for part in (*parts, at_row)),
     )
-    return ValueOptions(values, costs, contribution, allowed=allowed, own=float(at_row.values[0]), stays=limits.stays)
+    return ValueOptions(
+        values, costs, contribution, allowed=allowed, own=float(at_row.values[0]), stays=limits.stays, limits=limits
+    )

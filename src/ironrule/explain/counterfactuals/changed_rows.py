@@ -6,8 +6,9 @@ such rows are kept in the user's own terms, and the model is asked about them as
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -69,40 +70,78 @@ def _encode_rows(features: Sequence[Feature], rows: Sequence[Row]) -> tuple[list
     return domains, other, np.array([[f.code(row[f.name]) for f in domains] for row in rows], dtype=np.int32)
 
 
+class RoundedChanges(NamedTuple):
+    """Changes with readable numbers, and the places of those that the model was asked about as they are shown."""
+
+    items: tuple[Counterfactual, ...]
+    confirmed: frozenset[int]
+
+
 def round_changes(
-    context: ExplainerContext, query: BoxQuery, items: Sequence[Counterfactual], run: Run
-) -> tuple[Counterfactual, ...]:
+    context: ExplainerContext,
+    query: BoxQuery,
+    items: Sequence[Counterfactual],
+    run: Run,
+    kept: Collection[str] = (),
+) -> RoundedChanges:
     """The same changes with readable numbers, each a little further from the row, where the model and the constraints
-    agree; ``exact`` keeps what was found.
+    agree; ``exact`` keeps what was found, and the features ``kept`` stay as they are.
+
+    A question to the model costs about the same for one row as for many. So the fewest digits of all numbers are tried
+    at once, and only where that fails one feature after the other.
     """
+    features = [feature for feature in context.space.features if feature.name not in kept]
+    numbers = [_list_rounded_numbers(features, item) for item in items]
     rounded = [dict(item.values) for item in items]
+    together = [(place, {**rounded[place], **{name: some[0] for name, some in own.items()}})
+                for place, own in enumerate(numbers) if own]  # fmt: skip
+    done = _accept_rows(context, query, together, rounded, run)
     for feature in context.space.features:
-        if (
-            not feature.interval
-            or feature.has_only_integers
-            or not is_long_enough(feature.values[0], feature.values[-1])
-        ):
+        tried = [
+            (place, {**rounded[place], feature.name: number})
+            for place, own in enumerate(numbers)
+            if place not in done
+            for number in own.get(feature.name, ())
+        ]
+        _accept_rows(context, query, tried, rounded, run)
+    confirmed = frozenset(place for place, item in enumerate(items) if rounded[place] != dict(item.values))
+    return RoundedChanges(tuple(_keep_exact(item, row) for item, row in zip(items, rounded, strict=True)), confirmed)
+
+
+def _list_rounded_numbers(features: Sequence[Feature], item: Counterfactual) -> dict[str, list[float]]:
+    """For every number of an interval that changes the readable numbers beyond it, the fewest digits first."""
+    by_name, numbers = {feature.name: feature for feature in features}, dict[str, list[float]]()
+    for change in item.changes:
+        feature, before, after = by_name.get(change.feature), change.before, change.after
+        if feature is None or not feature.interval or feature.has_only_integers or before is None or after is None:
             continue
-        tried: list[tuple[int, dict[str, Value]]] = []
-        for place, item in enumerate(items):
-            change = next((change for change in item.changes if change.feature == feature.name), None)
-            if change is None or change.after is None or change.before is None:
-                continue
-            low, high = feature.values[0], feature.values[-1]
-            for number in round_outwards(change.after, change.after > change.before, low, high):
-                tried.append((place, {**rounded[place], feature.name: number}))
-        if not tried:
-            continue
-        rows = [row for _, row in tried]
-        allowed = are_permitted(query, rows)
-        asked = [one for one, good in zip(tried, allowed, strict=True) if good]
-        if not asked:
-            continue
-        answers = ask_about_rows(context, [row for _, row in asked], run.meter)
-        good = [one for one, desired in zip(asked, answers, strict=True) if desired]
-        for place, row in reversed(good):  # the fewest digits come first
-            rounded[place] = row
-    return tuple(_keep_exact(item, row) for item, row in zip(items, rounded, strict=True))
+        low, high = feature.values[0], feature.values[-1]
+        if is_long_enough(low, high) and (some := list(round_outwards(after, after > before, low, high))):
+            numbers[feature.name] = some
+    return numbers
+
+
+def _accept_rows(
+    context: ExplainerContext,
+    query: BoxQuery,
+    tried: Sequence[tuple[int, dict[str, Value]]],
+    rounded: list[dict[str, Value]],
+    run: Run,
+) -> set[int]:
+    """Put the first row of every place that the constraints and the model accept among those rounded; which places
+    have one.
+    """
+    if not tried:
+        return set()
+    allowed = are_permitted(query, [row for _, row in tried])
+    asked = [one for one, good in zip(tried, allowed, strict=True) if good]
+    if not asked:
+        return set()
+    answers = ask_about_rows(context, [row for _, row in asked], run.meter)
+    accepted = [one for one, desired in zip(asked, answers, strict=True) if desired]
+    for place, row in reversed(accepted):  # the fewest digits come first
+        rounded[place] = row
+    return {place for place, _ in accepted}
 
 
 def _keep_exact(item: Counterfactual, row: Row) -> Counterfactual:

@@ -7,14 +7,17 @@ is used where the model can be read, GeCo otherwise.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ironrule.errors import InputError, describe_value
-from ironrule.explain.context import ExplainerContext
+from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row
 from ironrule.explain.counterfactuals.additive import NearestChanges, find_additive_changes
+from ironrule.explain.counterfactuals.by_cost import find_cheapest_changes, order_by_cost
 from ironrule.explain.counterfactuals.changed_rows import require_rows_desired
+from ironrule.explain.counterfactuals.measures import measure_counterfactuals
 from ironrule.explain.counterfactuals.nearest import (
     describe_changes,
     find_by_geco,
@@ -23,7 +26,15 @@ from ironrule.explain.counterfactuals.nearest import (
     make_readable,
 )
 from ironrule.explain.counterfactuals.options import ChangeOptions
-from ironrule.explain.extend import extend_to_row
+from ironrule.explain.counterfactuals.row_cost import (
+    RowCost,
+    build_row_cost,
+    check_cost_names,
+    list_price_constraints,
+    list_stepped_numbers,
+)
+from ironrule.explain.counterfactuals.targets import build_target_context
+from ironrule.explain.extend import extend_to_numbers, extend_to_row
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_case, build_statistics, extend_to_named
 from ironrule.model.protocol import Unreadable
@@ -31,10 +42,13 @@ from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.combine import verify_oracle
 from ironrule.oracles.protocol import BoxQuery, Run, UserOracle
 from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.results.scope import DomainSummary
 from ironrule.rule.box import Box
+from ironrule.rule.cost import Cost
+from ironrule.rule.counterfactual import LazyValue
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.space.constraints.parser import parse_constraint
-from ironrule.space.constraints.syntax import Reference, Subject, format_literal
+from ironrule.space.constraints.syntax import Constraint, Reference, Subject, format_literal
 from ironrule.space.feature import Feature, Value
 from ironrule.space.space import as_constraint
 from ironrule.space.table import VALUE_TYPES, is_listing, to_python_value
@@ -48,23 +62,27 @@ def find_counterfactuals(
     progress: bool | None = False,
 ) -> Counterfactuals:
     """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
-    context, row = extend_to_row(context, row)
-    limits = changes.permitted_range or {}
-    ranges = [parse_constraint(_format_range(context.space[name], values)) for name, values in limits.items()]
-    _require_changeable(context, changes.names or ())
-    changing = (*context.change_constraints, *map(as_constraint, changes.constraints), *ranges)
+    if isinstance(row, EncodedRow) and (changes.target is not None or changes.cost.steps):
+        row = context.space.decode_row(row.codes)  # the domains may become others
+    context, row = extend_to_row(build_target_context(context, changes.target, progress), row)
+    require_changeable(context, changes.names or ())
+    check_cost_names(context.space, changes.cost)
+    forbidden = list_price_constraints(changes.cost)
+    changing = (*context.change_constraints, *list_changing_constraints(context, changes), *forbidden)
+    context = _extend_to_steps(context, row, changes.cost)
     context = extend_to_named(context, options, changing, changes.names or ())
     case = build_case(context, row, changing, own_model_only=True)
-    query = BoxQuery(case, _build_change_box(case.components, changes.names), options.k)
+    row_cost = None if changes.cost.is_usual else build_row_cost(context, case, changes.cost)
+    table = None if row_cost is None else row_cost.table
+    query = BoxQuery(case, build_change_box(case.components, changes.names), options.k, cost=table)
     tabulated_model = _choose_tabulated_model(changes.algorithm, context)
     meter = options.start_meter()
     run, name = Run(meter, np.random.default_rng(options.seed)), "Nearest"
     with meter.watch(progress):
-        found = None if tabulated_model is None else find_additive_changes(context, query, run)
-        if found is None and tabulated_model is not None:
+        found = None
+        if tabulated_model is not None:
             try:
-                nearest = find_nearest_changes(context, tabulated_model, query, run)
-                found = describe_changes(context, query, nearest, run)
+                found = _find_exactly(context, tabulated_model, query, row_cost, run)
             except Unreadable as reason:  # constraints on what may change that are too intricate
                 if changes.algorithm == "exact":
                     statement = f"exact counterfactuals are not available here: {reason}"
@@ -75,15 +93,59 @@ def find_counterfactuals(
             found = NearestChanges(tuple(map(case.build_counterfactual, nearest.points)), False, nearest.stopped, 0)
         elif found is None:
             found, name = describe_changes(context, query, find_by_geco(query, run), run), "GeCo"
-        found = make_readable(context, query, found, run)
+        if row_cost is not None:
+            found = replace(found, items=order_by_cost(found.items, row_cost))
+        found = make_readable(context, query, found, run, row_cost)
     if tabulated_model is not None:
-        require_rows_desired(context, [item.values for item in found.items])
+        require_rows_desired(context, found.list_unasked_rows())
     statistics = build_statistics(meter, name, options.seed, found.stopped)
     instance = context.space.decode_row(case.user_instance)
-    return Counterfactuals(instance, found.items, statistics, found.proven, found.resolution)
+    changed = {change.feature for item in found.items for change in item.changes}
+    domains = {name: DomainSummary.from_feature(context.space[name]) for name in context.space.names if name in changed}
+    return Counterfactuals(
+        instance,
+        found.items,
+        statistics,
+        found.proven,
+        found.resolution,
+        cost=changes.cost,
+        target=changes.target,
+        domains=domains,
+        lazy_measures=LazyValue(lambda: measure_counterfactuals(context, instance, found.items, row_cost)),
+    )
 
 
-def _require_changeable(context: ExplainerContext, names: Sequence[str]) -> None:
+def _find_exactly(
+    context: ExplainerContext, tabulated_model: TabulatedModel, query: BoxQuery, row_cost: RowCost | None, run: Run
+) -> NearestChanges:
+    """What the exact search finds; raises Unreadable if constraints on what may change are too intricate."""
+    if row_cost is not None:
+        return find_cheapest_changes(context, tabulated_model, query, row_cost, run)
+    found = find_additive_changes(context, query, run)
+    if found is not None:
+        return found
+    return describe_changes(context, query, find_nearest_changes(context, tabulated_model, query, run), run)
+
+
+def _extend_to_steps(context: ExplainerContext, row: Any, cost: Cost) -> ExplainerContext:
+    """The context whose intervals have the numbers that steps lead to."""
+    instance, numbers = decide_row(context, row)[0], dict[str, list[Value]]()
+    for name, step in cost.steps.items():
+        feature = context.space[name]
+        own = feature.value(int(instance[context.space.index(name)]))
+        if feature.interval and own is not None:
+            numbers[name] = list_stepped_numbers(feature, own, step)
+    return extend_to_numbers(context, numbers)
+
+
+def list_changing_constraints(context: ExplainerContext, changes: ChangeOptions) -> list[Constraint]:
+    """The constraints and the permitted ranges that come on top of the explainer's own."""
+    limits = changes.permitted_range or {}
+    ranges = [parse_constraint(format_range(context.space[name], values)) for name, values in limits.items()]
+    return [*map(as_constraint, changes.constraints), *ranges]
+
+
+def require_changeable(context: ExplainerContext, names: Sequence[str]) -> None:
     """Raise InputError if a feature is to vary that must not change by its declared role."""
     for name in names:
         role = context.space[name].role
@@ -96,7 +158,7 @@ def _require_changeable(context: ExplainerContext, names: Sequence[str]) -> None
             )
 
 
-def _build_change_box(components: InstanceComponents, names: Sequence[str] | None) -> Box:
+def build_change_box(components: InstanceComponents, names: Sequence[str] | None) -> Box:
     """The whole space, except that features which may not vary keep the instance's value."""
     box = components.box(0)
     if names is None:
@@ -108,7 +170,7 @@ def _build_change_box(components: InstanceComponents, names: Sequence[str] | Non
     return Box(low, high)
 
 
-def _format_range(feature: Feature, values: Sequence[Value]) -> str:
+def format_range(feature: Feature, values: Sequence[Value]) -> str:
     """A permitted range as a constraint: lowest and highest for an ordered feature, a list of values otherwise."""
     must = f"the permitted range of {feature.name!r} must be"
     if not is_listing(values) or not isinstance(values, (Sequence, np.ndarray)) or len(values) == 0:

@@ -22,6 +22,7 @@ from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.additive import NearestChanges
 from ironrule.explain.counterfactuals.changed_rows import round_changes
 from ironrule.explain.counterfactuals.readable_numbers import RESOLUTION
+from ironrule.explain.counterfactuals.row_cost import RowCost
 from ironrule.explain.query import ask_oracle
 from ironrule.model.intervals import Gaps
 from ironrule.model.read_model import TabulatedModel
@@ -48,14 +49,22 @@ def describe_changes(
     return NearestChanges(items, proof.count >= query.k, stopped, proof.count, proof.resolution)
 
 
-def make_readable(context: ExplainerContext, query: BoxQuery, found: NearestChanges, run: Run) -> NearestChanges:
-    """The same changes with readable numbers."""
-    items = found.items
+def make_readable(
+    context: ExplainerContext, query: BoxQuery, found: NearestChanges, run: Run, row_cost: RowCost | None = None
+) -> NearestChanges:
+    """The same changes with readable numbers; those that move by steps stay as they are."""
+    items, confirmed = found.items, frozenset[int]()
+    kept = () if row_cost is None else tuple(row_cost.cost.steps)
     with suppress(BudgetExhausted):  # then the numbers stay as they are
-        items = round_changes(context, query, items, run)
+        items, confirmed = round_changes(context, query, items, run, kept)
+    if row_cost is not None:
+        pairs = zip(items, found.items, strict=True)
+        lost = [row_cost.measure_distance(new.values) - row_cost.measure_distance(old.values) for new, old in pairs]
+        resolution = found.resolution + max([0.0, *lost[: found.proven_count]])
+        return replace(found, items=items, resolution=resolution, confirmed=confirmed)
     rounded = any(item.exact for item in items) and found.resolution != RESOLUTION
     resolution = found.resolution + (RESOLUTION if rounded else 0.0)
-    return replace(found, items=items, resolution=resolution)
+    return replace(found, items=items, resolution=resolution, confirmed=confirmed)
 
 
 def find_nearest_changes(
@@ -71,7 +80,7 @@ def find_nearest_changes(
     """
     oracle = None if context.is_robust else context.oracle
     single = np.empty((0, len(query.case.space)), dtype=np.int32)
-    if not is_tree_sum(tabulated_model.normal_form):
+    if not is_tree_sum(tabulated_model.normal_form) and query.cost is None:
         try:
             asked = find_small_changes(context, query, run, 1)
         except (BudgetExhausted, KeyboardInterrupt) as stop:
@@ -152,8 +161,8 @@ def prove_nearest_changes(
 ) -> IntervalProof:
     """How many of the nearest at values of the domains are proven nearest over all numbers, and how finely."""
     gaps, case = context.gaps, query.case
-    if gaps is None or context.oracle is None or context.is_robust:
-        return IntervalProof(0)
+    if gaps is None or context.oracle is None or context.is_robust or query.cost is not None:
+        return IntervalProof(0)  # the proof is about the usual order
     if not gaps.are_respected_by(case.feasible.predicates, case.instance):
         return IntervalProof(0)
     points = nearest.points[: nearest.proven_count]

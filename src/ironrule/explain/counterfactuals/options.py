@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ironrule.errors import InputError, describe_value
 from ironrule.explain.options import as_list, parse_names, parse_ranges
+from ironrule.model.target import Target, parse_target
+from ironrule.rule.cost import DEFAULT_COST, Cost, parse_cost
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Value
 from ironrule.space.space import as_constraint
@@ -30,6 +33,8 @@ class ChangeOptions:
     features_to_vary: Sequence[str] | str = "all"
     permitted_range: Mapping[str, Sequence[Value]] | None = None
     constraints: Sequence[str | Constraint] = ()
+    cost: Cost = DEFAULT_COST
+    target: Target | None = None
 
     def __post_init__(self) -> None:
         searches = not isinstance(self.algorithm, (str, type)) and callable(getattr(self.algorithm, "find", None))
@@ -44,6 +49,8 @@ class ChangeOptions:
             names = parse_names("features_to_vary", self.features_to_vary)
             object.__setattr__(self, "features_to_vary", names)
         object.__setattr__(self, "permitted_range", parse_ranges(self.permitted_range))
+        object.__setattr__(self, "cost", parse_cost(self.cost))
+        object.__setattr__(self, "target", parse_target(self.target))
         object.__setattr__(self, "constraints", tuple(map(as_constraint, as_list(self.constraints))))
 
     @property
@@ -59,3 +66,8 @@ class ChangeOptions:
     def to_kwargs(self) -> dict[str, Any]:
         """The same by name."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+    def fingerprint(self) -> str:
+        """A hash of all of it."""
+        parts = self.to_kwargs() | {"constraints": [str(constraint) for constraint in self.constraints]}
+        return hashlib.sha256(repr(sorted(parts.items())).encode()).hexdigest()

@@ -68,7 +68,7 @@ def suggest_changes(
     if found is None:
         found = describe_changes(context, query, _search_changes(context, query, run), run)
     found = make_readable(context, query, found, run)
-    require_rows_desired(context, [item.values for item in found.items])
+    require_rows_desired(context, found.list_unasked_rows())
     proven = found.proven or found.proven_count > 0
     shown = found.items[: found.proven_count] if proven else found.items
     return SuggestedChanges(shown, proven, complete=found.proven, limits=limits, resolution=found.resolution)

@@ -31,3 +31,16 @@ def negate_alternatives(
     require_readable(count <= MAX_ALTERNATIVES, f"the opposite of its decision has {count:,} alternatives")
     negated = [[negate(margin) for margin in margins] for margins in alternatives]
     return tuple(product(*negated))
+
+
+def intersect_alternatives(
+    first: Sequence[tuple[AnyMargin, ...]], second: Sequence[tuple[AnyMargin, ...]]
+) -> tuple[tuple[AnyMargin, ...], ...]:
+    """The alternatives of what two decisions both desire; raises Unreadable if they would be too many.
+
+    >>> intersect_alternatives([(1,), (2,)], [(3,)])
+    ((1, 3), (2, 3))
+    """
+    count = len(first) * len(second)
+    require_readable(count <= MAX_ALTERNATIVES, f"what both decisions desire has {count:,} alternatives")
+    return tuple((*one, *other) for one, other in product(first, second))

@@ -21,6 +21,7 @@ from ironrule.model.protocol import Unreadable
 MAX_SPLIT_BYTES = 1 << 29
 BLOCK_ROWS = 1024
 NO_VALUES = np.empty(0)
+REVERSED_BITS = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)[:, ::-1], axis=1).ravel()
 
 
 class Cells(NamedTuple):
@@ -151,6 +152,10 @@ def _transpose_bits(rows: UInt8Array, size: int) -> UInt8Array:
 def build_cell_masks(first: Int64Array, rows: UInt8Array) -> UInt64Array:
     """Splits of a feature as masks of its cells, bit c standing for cell c, in rows of words."""
     masks = np.zeros((len(rows), 8 * ((len(first) + 63) // 64)), dtype=np.uint8)
+    if rows.shape[1] == (len(first) + 7) // 8 and first[-1] == len(first) - 1:  # every code is a cell of its own
+        masks[:, : rows.shape[1]] = REVERSED_BITS[rows]
+        masks[:, rows.shape[1] - 1] &= 255 >> (-len(first) % 8)  # codes beyond the last cell's first are none
+        return masks.view("<u8").astype(np.uint64)
     for start in range(0, len(rows), BLOCK_ROWS):
         left = np.unpackbits(rows[start : start + BLOCK_ROWS], axis=1)[:, first]
         masks[start : start + BLOCK_ROWS, : (len(first) + 7) // 8] = np.packbits(left, axis=1, bitorder="little")

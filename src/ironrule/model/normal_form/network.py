@@ -23,8 +23,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ironrule.arrays import AnyArray, Float64Array
-from ironrule.model.normal_form.alternatives import negate_alternatives
-from ironrule.model.protocol import Unreadable, require_readable
+from ironrule.model.normal_form.alternatives import intersect_alternatives, negate_alternatives
+from ironrule.model.protocol import NormalForm, Unreadable, require_readable
 from ironrule.space.feature import Feature
 
 DOUBLE_ROUNDOFF = 2.0**-53
@@ -121,6 +121,13 @@ class Network:
         """The network of the opposite decision; raises Unreadable if it would have too many alternatives."""
         return replace(self, alternatives=negate_alternatives(self.alternatives, OutputMargin.negate))
 
+    def intersect(self, other: NormalForm) -> Network:
+        """The network of what both desire, whose layers must be the same; raises Unreadable if they are not."""
+        same = isinstance(other, Network) and _are_same_layers(self, other)
+        require_readable(same, "two networks with different layers are not read together")
+        assert isinstance(other, Network)
+        return replace(self, alternatives=intersect_alternatives(self.alternatives, other.alternatives))
+
     def margins(self, seen: AnyArray) -> tuple[Float64Array, ...]:
         """For rows of what the model sees, per alternative the smallest margin; desired is where one is positive."""
         outputs = self.outputs(seen)
@@ -128,6 +135,16 @@ class Network:
             np.min([outputs @ margin.coefficients + margin.offset for margin in margins], axis=0)
             for margins in self.alternatives
         )
+
+
+def _are_same_layers(first: Network, second: Network) -> bool:
+    """Whether two networks differ in their outputs at the most."""
+    return (first.roundoff, len(first.layers)) == (second.roundoff, len(second.layers)) and all(
+        one.activation == other.activation
+        and np.array_equal(one.weights, other.weights)
+        and np.array_equal(one.bias, other.bias)
+        for one, other in zip(first.layers, second.layers, strict=True)
+    )
 
 
 def bound_arithmetic_errors(network: Network, largest: Float64Array) -> tuple[tuple[float, ...], ...]:

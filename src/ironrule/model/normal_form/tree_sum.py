@@ -22,7 +22,8 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int32Array
-from ironrule.model.normal_form.alternatives import negate_alternatives
+from ironrule.model.normal_form.alternatives import intersect_alternatives, negate_alternatives
+from ironrule.model.protocol import NormalForm, require_readable
 
 
 class TreeSplit(Hashable, Protocol):
@@ -224,6 +225,12 @@ class TreeSum:
     def negate(self) -> TreeSum:
         """The normal form of the opposite decision; raises Unreadable if it would have too many alternatives."""
         return TreeSum(negate_alternatives(self.alternatives, Margin.negate))
+
+    def intersect(self, other: NormalForm) -> TreeSum:
+        """The normal form of what both desire; raises Unreadable if it would have too many alternatives."""
+        require_readable(isinstance(other, TreeSum), "a sum of trees is not read together with another normal form")
+        assert isinstance(other, TreeSum)
+        return TreeSum(intersect_alternatives(self.alternatives, other.alternatives))
 
     def margins(self, seen: AnyArray) -> tuple[Float64Array, ...]:
         """For rows of what the model sees, per alternative the smallest margin; desired is where one is positive."""

@@ -7,11 +7,12 @@ point of a box: to the nearest code of every ordered feature, and to the largest
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ironrule.arrays import Float64Array, IntpArray, Points
+from ironrule.arrays import BoolArray, Float64Array, IntpArray, Points
 from ironrule.rule.box import Box
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
@@ -23,17 +24,25 @@ class NumericEncoding:
 
     tables: tuple[Float64Array, ...]
     starts: IntpArray  # the first column of every feature, and the number of all columns
+    ordered: tuple[bool, ...]
 
     @classmethod
     def build(cls, space: Space) -> NumericEncoding:
         """The encoding of a space."""
         tables = tuple(map(_tabulate_feature, space.features))
-        return cls(tables, np.cumsum([0, *(table.shape[1] for table in tables)]))
+        starts = np.cumsum([0, *(table.shape[1] for table in tables)])
+        return cls(tables, starts, tuple(feature.ordered for feature in space.features))
 
     @property
     def width(self) -> int:
         """How many columns there are."""
         return int(self.starts[-1])
+
+    @property
+    def binary(self) -> BoolArray:
+        """Which columns hold nothing but 0 and 1."""
+        flags = [((table == 0.0) | (table == 1.0)).all(axis=0) for table in self.tables]
+        return np.concatenate(flags)
 
     def encode(self, points: Points) -> Float64Array:
         """Points as vectors."""
@@ -41,12 +50,16 @@ class NumericEncoding:
 
     def decode(self, vectors: Float64Array, box: Box) -> Points:
         """For every vector the point of the box that is nearest to it, feature by feature."""
+        ends = zip(box.low.tolist(), box.high.tolist(), strict=True)
+        return self.decode_among(vectors, [np.arange(low, high + 1) for low, high in ends])
+
+    def decode_among(self, vectors: Float64Array, codes: Sequence[IntpArray]) -> Points:
+        """For every vector the nearest point that has one of these codes of every feature."""
         points = np.empty((len(vectors), len(self.tables)), dtype=np.int32)
-        for j, table in enumerate(self.tables):
-            own, low = vectors[:, self.starts[j] : self.starts[j + 1]], int(box.low[j])
-            codes = table[low : int(box.high[j]) + 1]
-            # |v - c|^2 without |v|^2, which is the same for all codes
-            points[:, j] = low + ((codes**2).sum(axis=1) - 2.0 * own @ codes.T).argmin(axis=1)
+        for j, (table, permitted) in enumerate(zip(self.tables, codes, strict=True)):
+            own = vectors[:, self.starts[j] : self.starts[j + 1]]
+            find = _find_nearest_number if self.ordered[j] and table.shape[1] == 1 else _find_nearest_row
+            points[:, j] = permitted[find(own, table[permitted])]
         return points
 
     def list_columns(self, features: IntpArray) -> IntpArray:
@@ -65,3 +78,16 @@ def _tabulate_feature(feature: Feature) -> Float64Array:
     if feature.missing:
         table[-1] = 0.5, 1.0  # in the middle, so that a change from missing has no direction
     return table
+
+
+def _find_nearest_number(own: Float64Array, table: Float64Array) -> IntpArray:
+    """The place of the nearest number in a column that may be long."""
+    order = np.argsort(table[:, 0], kind="stable")
+    numbers = table[order, 0]
+    return order[np.searchsorted((numbers[1:] + numbers[:-1]) / 2.0, own[:, 0])]
+
+
+def _find_nearest_row(own: Float64Array, table: Float64Array) -> IntpArray:
+    """The place of the nearest row."""
+    # |v - c|^2 without |v|^2, which is the same for all rows
+    return np.asarray(((table**2).sum(axis=1) - 2.0 * own @ table.T).argmin(axis=1))

@@ -6,12 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ironrule.errors import InputError, MissingExtraError
+from ironrule.report.plots.changes import build_changes_plot, draw_changes, draw_menu, draw_region
 from ironrule.report.plots.conditions import build_conditions_plot, draw_conditions
 from ironrule.report.plots.drawing import Drawing, LineSegment, Rectangle, Shape, TextLine, Triangle
 from ironrule.report.plots.growth import build_growth_plot, draw_growth
 from ironrule.report.plots.needs import build_needs_plot, draw_needs
 from ironrule.report.plots.overview import build_overview, draw_overview
+from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.explanation import Explanation
+from ironrule.results.menu import ChangeMenu
+from ironrule.results.region import CounterfactualRegion
 from ironrule.rule.phrasing import FeatureLabels
 from ironrule.space.space import Space
 
@@ -88,6 +92,21 @@ def draw_explanation(explanation: Explanation, kind: str = "conditions") -> Draw
 def plot_explanation(explanation: Explanation, kind: str = "conditions", ax: Axes | None = None) -> Axes:
     """A plot of an explanation on axes: its conditions, why its parts are needed, or its coverage as it grows."""
     return draw_on_axes(draw_explanation(explanation, kind), ax)
+
+
+def plot_counterfactuals(counterfactuals: Counterfactuals, ax: Axes | None = None) -> Axes:
+    """What every counterfactual changes, and by how much, on axes."""
+    return draw_on_axes(draw_changes(build_changes_plot(counterfactuals)), ax)
+
+
+def plot_menu(menu: ChangeMenu, ax: Axes | None = None) -> Axes:
+    """The cost of every set of features of a menu on axes."""
+    return draw_on_axes(draw_menu(menu), ax)
+
+
+def plot_region(region: CounterfactualRegion, ax: Axes | None = None) -> Axes:
+    """The interval of every feature of a region on axes."""
+    return draw_on_axes(draw_region(region), ax)
 
 
 def plot_batch(explanations: Sequence[Explanation], ax: Axes | None = None, space: Space | None = None) -> Axes:

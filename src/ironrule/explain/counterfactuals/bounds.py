@@ -1,0 +1,27 @@
+"""Bounds of constraints as values of the domains, so that proofs hold between the values too.
+
+A constraint that may hold for a number between two values of a domain and not at both of them leaves the numbers in
+between open. Where its bound is itself a value of the domain, it holds there at both ends or at neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ironrule.explain.context import ExplainerContext, decide_row
+from ironrule.explain.extend import extend_to_row
+from ironrule.space.feature import Value
+
+
+def extend_to_bounds(context: ExplainerContext, row: Any, bounds: Iterable[tuple[str, Value]]) -> ExplainerContext:
+    """The context whose intervals have these numbers, by feature; those beyond the ends of a domain are left out."""
+    own = context.space.decode_row(decide_row(context, row)[0])
+    for name, value in bounds:
+        feature = context.space[name]
+        if not feature.interval or not isinstance(value, (int, float)):
+            continue
+        inside = feature.values[0] < value < feature.values[-1]
+        if inside and (not feature.has_only_integers or float(value).is_integer()):
+            context, _ = extend_to_row(context, {**own, name: value})
+    return context

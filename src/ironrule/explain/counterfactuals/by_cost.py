@@ -1,0 +1,117 @@
+"""Find the cheapest counterfactuals of a row under a user's cost, with what is known of how cheap they are.
+
+Sums of one function per feature have a search of their own, sums of trees that of their backend. Networks, and whatever
+may turn between two values of a domain, are searched box by box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ironrule.arrays import BoolArray
+from ironrule.backends.forest.backend import is_tree_sum
+from ironrule.backends.registry import build_case_oracle, find_nearest
+from ironrule.explain.context import ExplainerContext
+from ironrule.explain.counterfactuals.additive import NearestChanges
+from ironrule.explain.counterfactuals.additive_cost import find_cheapest_additive_changes
+from ironrule.explain.counterfactuals.cheapest_boxes import CheapestBoxSearch
+from ironrule.explain.counterfactuals.row_cost import RowCost
+from ironrule.model.read_model import TabulatedModel
+from ironrule.model.reduced_model import embed_model
+from ironrule.oracles.protocol import BoxQuery, Oracle, Run
+from ironrule.rule.counterfactual import Counterfactual
+from ironrule.verdict.budget import BudgetExhausted, name_stop
+
+
+def find_cheapest_changes(
+    context: ExplainerContext, tabulated_model: TabulatedModel, query: BoxQuery, row_cost: RowCost, run: Run
+) -> NearestChanges:
+    """Up to k cheapest counterfactuals of a model that was read, each the cheapest that changes all the features of no
+    earlier one; raises Unreadable if constraints on what may change are too intricate.
+    """
+    additive = find_cheapest_additive_changes(context, query, row_cost, run)
+    if additive is not None:
+        return additive
+    if is_tree_sum(tabulated_model.normal_form) and not _may_turn_between_values(context, query):
+        oracle = None if context.is_robust else context.oracle
+        nearest = find_nearest(tabulated_model, query, run, engine=context.engine, oracle=oracle)
+        changes = tuple(map(query.case.build_counterfactual, nearest.points))
+        return NearestChanges(changes, nearest.proven, nearest.stopped, nearest.proven_count)
+    search, is_sound = _build_search(context, tabulated_model, query, row_cost, run)
+    items, found, resolution, count, stopped = list[Counterfactual](), list[frozenset[int]](), 0.0, 0, None
+    while len(items) < query.k and stopped is None:
+        try:
+            answer = search.find_next(found)
+        except (BudgetExhausted, KeyboardInterrupt) as stop:
+            answer, stopped = search.answer, name_stop(stop, run.meter)
+        if answer.point is None:
+            is_sound = is_sound and answer.bound == np.inf
+            break
+        items.append(query.case.build_counterfactual(answer.point))
+        apart = row_cost.measure_difference(answer.cost, answer.bound)
+        is_sound = is_sound and row_cost.is_close(items[-1].values, apart)
+        count += is_sound
+        resolution = max(resolution, apart) if is_sound else resolution
+        found.append(frozenset(np.flatnonzero(answer.point != query.case.instance).tolist()))
+    is_whole = stopped is None or len(items) == query.k
+    return NearestChanges(tuple(items), is_sound and is_whole, stopped, count, resolution)
+
+
+def _may_turn_between_values(context: ExplainerContext, query: BoxQuery) -> bool:
+    """Whether numbers between the values of the domains may count."""
+    gaps, case = context.gaps, query.case
+    if gaps is None:
+        return False
+    turns = gaps.may_turn_within(query.box.low, query.box.high)
+    return turns or not gaps.are_respected_by(case.feasible.predicates, case.instance)
+
+
+def _build_search(
+    context: ExplainerContext, tabulated_model: TabulatedModel, query: BoxQuery, row_cost: RowCost, run: Run
+) -> tuple[CheapestBoxSearch, bool]:
+    """The search, and whether what it proves holds for all numbers."""
+    case, gaps = query.case, context.gaps
+    sizes = case.space.sizes.tolist()
+    gap_after = tuple(np.zeros(size, dtype=np.bool_) for size in sizes)
+    is_sound = gaps is None or gaps.are_respected_by(case.feasible.predicates, case.instance)
+    turns = gaps is not None and gaps.may_turn_within(query.box.low, query.box.high)
+    oracle: Oracle | None = None
+    if gaps is not None and turns:
+        if context.oracle is not None and not context.is_robust:
+            oracle = context.oracle
+            gap_after = tuple(_list_gaps(row_cost, j, gaps.turning_gaps[j], size) for j, size in enumerate(sizes))
+        else:
+            is_sound = False
+    oracle = oracle or build_case_oracle(tabulated_model, case, context.engine)
+    decides = context.model.primary if context.is_robust else context.point_model
+    model = embed_model(decides, context.reduced, case.user_instance)
+    search = CheapestBoxSearch(
+        case,
+        query.box,
+        row_cost.table,
+        oracle=oracle,
+        model=model,
+        gap_after=gap_after,
+        least_part=row_cost.least_part,
+        run=run,
+    )
+    return search, is_sound
+
+
+def _list_gaps(row_cost: RowCost, j: int, turning: BoolArray, size: int) -> BoolArray:
+    """Per code whether the decision may turn before the next one, at numbers that may be chosen."""
+    one, part = row_cost.features[j], row_cost.table.parts[j]
+    gaps = np.zeros(size, dtype=np.bool_)
+    if one.step is not None:
+        return gaps
+    gaps[: len(turning)] = turning
+    gaps[:-1] &= np.isfinite(part[:-1]) & np.isfinite(part[1:])
+    return gaps
+
+
+def order_by_cost(items: Sequence[Counterfactual], row_cost: RowCost) -> tuple[Counterfactual, ...]:
+    """Counterfactuals that may be chosen, cheapest first."""
+    pairs = [(row_cost.measure_row(item.values), place) for place, item in enumerate(items)]
+    return tuple(items[place] for cost, place in sorted(pairs) if cost < np.inf)

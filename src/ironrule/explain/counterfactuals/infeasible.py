@@ -1,0 +1,187 @@
+"""Why there is no counterfactual: a minimal set of restrictions that forbids every one.
+
+Restrictions are the declared roles of features, the constraints on changes, the permitted ranges, and the features that
+are not among those that may vary. Whether some of them leave a counterfactual is one question to the exact oracle,
+which is told of constraints when it is compiled and of features that stay as a box. The set is found by deletion: each
+restriction in turn is left out; where there is no counterfactual without it, it stays out, else it is needed, and the
+counterfactual shows it. So at most one question is asked for each. (Minimal unsatisfiable subsets by deletion: Bakker,
+Dikker, Tempelman and Wognum, "Diagnosing and solving over-determined constraint satisfaction problems", IJCAI 1993.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ironrule.arrays import Points
+from ironrule.errors import ConstraintError, ModelError
+from ironrule.explain.context import ExplainerContext, decide_row
+from ironrule.explain.counterfactuals.bounds import extend_to_bounds
+from ironrule.explain.counterfactuals.find import build_change_box, format_range, list_changing_constraints
+from ironrule.explain.counterfactuals.options import ChangeOptions
+from ironrule.explain.enumerate import build_change_oracle
+from ironrule.explain.extend import extend_to_row
+from ironrule.explain.options import SearchOptions
+from ironrule.explain.query import build_case, build_statistics, extend_to_named
+from ironrule.explain.roles import list_role_constraints
+from ironrule.oracles.protocol import BoxQuery, Run
+from ironrule.results.infeasibility import Infeasibility, NeededRestriction, Restriction
+from ironrule.rule.counterfactual import Counterfactual
+from ironrule.space.constraints.binding import bind_constraint
+from ironrule.space.constraints.parser import parse_constraint
+from ironrule.space.constraints.syntax import Constraint
+from ironrule.space.space import as_constraint
+from ironrule.verdict.budget import BudgetExhausted, name_stop
+from ironrule.verdict.verdict import Proven, Refuted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StatedRestriction:
+    """A restriction, and what it says: constraints on changes, or a feature that keeps its value."""
+
+    restriction: Restriction
+    constraints: tuple[Constraint, ...] = ()
+    fixed: str | None = None
+
+
+def find_forbidding_restrictions(
+    context: ExplainerContext,
+    row: Any,
+    options: SearchOptions,
+    changes: ChangeOptions,
+    progress: bool | None = False,
+) -> Infeasibility:
+    """A minimal set of the restrictions on a row's changes that leaves no counterfactual, if there is none."""
+    context, row = extend_to_row(context, row)
+    list_changing_constraints(context, changes)  # raises InputError for a range that cannot be used
+    ranges = (changes.permitted_range or {}).items()
+    context = extend_to_bounds(
+        context, row, [(name, end) for name, values in ranges for end in (values[0], values[-1])]
+    )
+    stated = list(_list_restrictions(context, changes))
+    every = [constraint for one in stated for constraint in one.constraints]
+    context = extend_to_named(context, options, every, changes.names or ())
+    kept = {*context.reduced.space.names}  # a feature that neither the model nor a constraint speaks of forbids nothing
+    stated = [one for one in stated if one.fixed is None or one.fixed in kept]
+    meter = options.start_meter()
+    search = _ForbiddingSearch(context, row, Run(meter, np.random.default_rng(options.seed)))
+    with meter.watch(progress):
+        found = search.run_within_budget(stated)
+    case = build_case(context, row, own_model_only=True)
+    return Infeasibility(
+        instance=context.space.decode_row(case.user_instance),
+        needed=tuple(NeededRestriction(one.restriction, search.witnesses.get(id(one))) for one in found.needed),
+        proven=found.proven,
+        minimal=found.minimal,
+        counterfactual=found.counterfactual,
+        statistics=build_statistics(meter, "Deletion", options.seed, found.stopped),
+    )
+
+
+def _list_restrictions(context: ExplainerContext, changes: ChangeOptions) -> Iterator[StatedRestriction]:
+    """What limits changes, the user's own constraints and choices first, roles last."""
+    by_role = {feature.name: tuple(list_role_constraints(feature)) for feature in context.space.features}
+    own = {id(one) for one in context.change_constraints}
+    of_roles = {str(one) for constraints in by_role.values() for one in constraints}
+    if changes.names is not None:
+        for name in context.space.names:
+            if name not in changes.names:
+                yield StatedRestriction(Restriction("fixed", "may not vary", name), fixed=name)
+    for name, values in (changes.permitted_range or {}).items():
+        constraint = parse_constraint(format_range(context.space[name], values))
+        text = f"from {values[0]} to {values[-1]}" if context.space[name].ordered else f"one of {list(values)}"
+        yield StatedRestriction(Restriction("range", text, name), (constraint,))
+    stated = [*map(as_constraint, changes.constraints), *context.change_constraints]
+    for constraint in stated:
+        if id(constraint) in own and str(constraint) in of_roles:
+            continue
+        yield StatedRestriction(Restriction("constraint", str(constraint)), (constraint,))
+    for name, constraints in by_role.items():
+        role = context.space[name].role
+        if constraints and role is not None:
+            limits = "; ".join(map(str, constraints))
+            word = role.kind if role.kind != "actionable" else f"role: {limits}"
+            yield StatedRestriction(Restriction("role", word, name), constraints)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForbiddingSet:
+    """What deletion ended with."""
+
+    needed: tuple[StatedRestriction, ...]
+    proven: bool
+    minimal: bool
+    counterfactual: Counterfactual | None = None
+    stopped: str | None = None
+
+
+class _ForbiddingSearch:
+    """The search; ``witnesses`` has, by restriction, a counterfactual that there is without it."""
+
+    def __init__(self, context: ExplainerContext, row: Any, run: Run) -> None:
+        self.context, self.row, self.run = context, row, run
+        self.witnesses: dict[int, Counterfactual] = {}
+        self._kept: list[StatedRestriction] = []
+        self._proven = False
+
+    def run_within_budget(self, stated: Sequence[StatedRestriction]) -> ForbiddingSet:
+        """The set; as far as it has come where the budget ends first."""
+        try:
+            return self._delete(stated)
+        except (BudgetExhausted, KeyboardInterrupt) as stop:
+            stopped = name_stop(stop, self.run.meter)
+        return ForbiddingSet(tuple(self._kept) if self._proven else (), self._proven, False, stopped=stopped)
+
+    def _delete(self, stated: Sequence[StatedRestriction]) -> ForbiddingSet:
+        found = self._ask(stated)
+        if not isinstance(found, bool):
+            return ForbiddingSet((), False, False, found)
+        self._kept, self._proven, minimal = list(stated), True, True
+        for one in stated:
+            others = [other for other in self._kept if other is not one]
+            found = self._ask(others)
+            if found is True:
+                self._kept = others
+            elif isinstance(found, Counterfactual):
+                self.witnesses[id(one)] = found
+            else:
+                minimal = False
+        return ForbiddingSet(tuple(self._kept), True, minimal)
+
+    def _ask(self, stated: Sequence[StatedRestriction]) -> Counterfactual | Literal[True] | None:
+        """A counterfactual under these restrictions, True if it is proven that there is none, None if that is open."""
+        self.run.meter.check()
+        constraints = [constraint for one in stated for constraint in one.constraints]
+        fixed = {one.fixed for one in stated if one.fixed is not None}
+        context, gaps = self.context, self.context.gaps
+        try:
+            case = build_case(context, self.row, constraints, own_model_only=True)
+        except ConstraintError as error:  # nothing at all may occur, at least among the values of the domains
+            if error.code != "unsatisfiable-constraints":
+                raise
+            return True if self._can_trust(constraints) else None
+        free = [name for name in case.space.names if name not in fixed]
+        query = BoxQuery(case, build_change_box(case.components, free))
+        verdict = build_change_oracle(context, case).find(query, self.run)
+        if isinstance(verdict, Proven):
+            respected = gaps is None or gaps.are_respected_by(case.feasible.predicates, case.instance)
+            return True if respected else None
+        if isinstance(verdict, Refuted):
+            point = verdict.points[0]
+            self._confirm(case.embed(point[None, :]))
+            return case.build_counterfactual(point)
+        return None
+
+    def _can_trust(self, constraints: Sequence[Constraint]) -> bool:
+        """Whether constraints that no value of the domains satisfies exclude the numbers between these too."""
+        space, gaps = self.context.reduced.space, self.context.gaps
+        instance = self.context.reduced.reduce(decide_row(self.context, self.row)[0])
+        bound = [bind_constraint(constraint, space.features) for constraint in constraints]
+        return gaps is None or gaps.are_respected_by([*space.feasible.predicates, *bound], instance)
+
+    def _confirm(self, points: Points) -> None:
+        if not self.context.model.primary.desired(points).all():
+            raise ModelError("the model's decisions differ from its reading", code="reading-mismatch")

@@ -1,0 +1,138 @@
+"""Menus of changes: all minimal sets of features to change, or groups of features, each with its cheapest change.
+
+The minimal sets come from their enumeration (:mod:`ironrule.search.enumerate`), which names one change of each; the
+nearest change of just these features is then searched as any counterfactual is. What is cheapest is that search's
+order: fewest features, then least distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ironrule.errors import InputError, describe_value
+from ironrule.explain.context import ExplainerContext, decide_row
+from ironrule.explain.counterfactuals.find import find_counterfactuals, list_changing_constraints
+from ironrule.explain.counterfactuals.options import ChangeOptions
+from ironrule.explain.enumerate import list_changes
+from ironrule.explain.extend import extend_to_row
+from ironrule.explain.options import SearchOptions, parse_budget, parse_names
+from ironrule.oracles.geco.candidates import tabulate_distances
+from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.results.menu import ChangeMenu, MenuEntry
+from ironrule.rule.counterfactual import Change, Counterfactual
+from ironrule.space.feature import Feature
+from ironrule.space.space import Space
+from ironrule.verdict.budget import Budget, Meter
+
+
+def build_menu(
+    context: ExplainerContext,
+    row: Any,
+    options: SearchOptions,
+    changes: ChangeOptions,
+    limit: int | None,
+    progress: bool | None = False,
+) -> ChangeMenu:
+    """The minimal sets of features whose change gives the desired outcome, each with its cheapest change."""
+    context, row = extend_to_row(context, row)
+    limits, meter = list_changing_constraints(context, changes), options.start_meter()
+    listing = list_changes(context, row, options, changes.features_to_vary, limit, progress, constraints=limits)
+    entries = []
+    for one in listing:
+        narrowed = replace(changes, features_to_vary=one.features)
+        found = _find_one(context, row, options, narrowed, meter)
+        best = found.items[0] if found is not None and found.items else one.counterfactual
+        proven = found is not None and bool(found.items) and found.proven
+        entries.append(_build_entry(context, " + ".join(one.features), one.features, best, proven, minimal=one.minimal))
+    instance = context.space.decode_row(decide_row(context, row)[0])
+    return ChangeMenu(instance, _sort_entries(entries), bool(listing.complete), listing.stopped)
+
+
+def build_group_menu(
+    context: ExplainerContext,
+    row: Any,
+    groups: Any,
+    options: SearchOptions,
+    changes: ChangeOptions,
+    progress: bool | None = False,
+) -> ChangeMenu:
+    """The cheapest change within each of some groups of features."""
+    context, row = extend_to_row(context, row)
+    meter, entries, stopped = options.start_meter(), list[MenuEntry](), None
+    for name, features in parse_groups(groups).items():
+        found = _find_one(context, row, options, replace(changes, features_to_vary=features), meter, progress)
+        best = found.items[0] if found is not None and found.items else None
+        entries.append(_build_entry(context, name, features, best, found is not None and found.proven))
+        stopped = stopped or ("budget" if found is None else found.statistics.stopped)
+    instance = context.space.decode_row(decide_row(context, row)[0])
+    return ChangeMenu(instance, _sort_entries(entries), all(entry.proven for entry in entries), stopped)
+
+
+def parse_groups(groups: Any) -> dict[str, tuple[str, ...]]:
+    """Groups of features by name: a mapping, or a list of lists, which are named after their features."""
+    if isinstance(groups, Mapping):
+        named = dict(groups)
+    elif isinstance(groups, Sequence) and not isinstance(groups, str):
+        named = {" + ".join(parse_names("groups", group)): group for group in groups}
+    else:
+        expected = "groups must be a mapping from names to lists of features, or a list of such lists"
+        raise InputError(expected=expected, got=describe_value(groups))
+    if not named or not all(isinstance(name, str) for name in named):
+        raise InputError(expected="groups must have at least one group, with a text as its name", got=list(named))
+    return {name: tuple(parse_names("groups", features)) for name, features in named.items()}
+
+
+def _find_one(
+    context: ExplainerContext,
+    row: Any,
+    options: SearchOptions,
+    changes: ChangeOptions,
+    meter: Meter,
+    progress: bool | None = False,
+) -> Counterfactuals | None:
+    """The cheapest counterfactual, within what is left of the whole budget; None if nothing is."""
+    budget, seconds = parse_budget(options.budget), None
+    if budget.seconds is not None:
+        seconds = budget.seconds - meter.elapsed
+        if seconds <= 0:
+            return None
+    left = replace(options, k=1, budget=Budget(budget.evaluations, seconds))
+    return find_counterfactuals(context, row, left, changes, progress)
+
+
+def _build_entry(
+    context: ExplainerContext,
+    name: str,
+    features: Sequence[str],
+    best: Counterfactual | None,
+    proven: bool,
+    minimal: bool | None = None,
+) -> MenuEntry:
+    distance = None if best is None else measure_distance(context.space, best.changes)
+    return MenuEntry(name, tuple(features), best, distance, proven, minimal)
+
+
+def measure_distance(space: Space, changes: Sequence[Change]) -> float:
+    """The distance of some changes, by which searches choose among those of as many features."""
+    return sum(_measure_change(space[change.feature], change) for change in changes)
+
+
+def _measure_change(feature: Feature, change: Change) -> float:
+    """How far one value is from another; a number need not be one of the domain."""
+    before, after = change.before, change.after
+    if before is not None and after is not None and feature.ordered and feature.numeric:
+        low, high = feature.values[0], feature.values[-1]
+        return float(abs(after - before) / (abs(float(high - low)) or 1.0))
+    return float(tabulate_distances(feature, feature.code(before))[feature.code(after)])
+
+
+def _sort_entries(entries: Sequence[MenuEntry]) -> tuple[MenuEntry, ...]:
+    """Cheapest first: fewest changes, then least distance; those without any last."""
+
+    def rank(entry: MenuEntry) -> tuple[bool, int, float]:
+        count = 0 if entry.counterfactual is None else len(entry.counterfactual.changes)
+        return entry.counterfactual is None, count, entry.distance or 0.0
+
+    return tuple(sorted(entries, key=rank))

@@ -1,0 +1,113 @@
+"""Ways down a loss over vectors of the numeric encoding, within the permitted values.
+
+FISTA (Beck and Teboulle, "A Fast Iterative Shrinkage-Thresholding Algorithm", SIAM Journal on Imaging Sciences 2009) is
+for a smooth loss plus a weighted sum of absolute changes: a gradient step on the loss, then every change is shrunk
+towards 0, so that many changes stay exactly 0. Steps are halved until the loss falls as much as its slope promises;
+momentum is dropped where it leads astray (O'Donoghue and Candes, "Adaptive Restart for Accelerated Gradient Schemes",
+2015). Adam (Kingma and Ba, ICLR 2015) is for losses that are smooth, or nearly so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from ironrule.arrays import Float64Array, Points
+from ironrule.oracles.heuristics.candidates import CandidateSearch
+from ironrule.oracles.heuristics.gradients import SlopedScore
+
+MAX_HALVINGS = 60
+SETTLED = 1e-6  # a step shorter than this, in every column, is the last
+
+Loss = Callable[[Float64Array], SlopedScore]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PermittedRange:
+    """For every column the smallest and the largest permitted number; features that may not change have one."""
+
+    low: Float64Array
+    high: Float64Array
+
+    @classmethod
+    def build(cls, search: CandidateSearch) -> PermittedRange:
+        """The range of one query."""
+        tables = [table[codes] for table, codes in zip(search.encoding.tables, search.codes, strict=True)]
+        low, high = (np.concatenate([end(table, axis=0) for table in tables]) for end in (np.min, np.max))
+        return cls(low, high)
+
+    def clip(self, vector: Float64Array) -> Float64Array:
+        """The nearest vector in the range."""
+        return np.asarray(np.clip(vector, self.low, self.high))
+
+    def fix_categories(self, search: CandidateSearch, point: Points) -> PermittedRange:
+        """The range in which only numbers change; categories, and what is missing, are as in a point."""
+        encoding, own = search.encoding, search.encoding.encode(point[None, :])[0]
+        low, high = self.low.copy(), self.high.copy()
+        for j, (start, end) in enumerate(pairwise(encoding.starts.tolist())):
+            # A missing number stays missing; of one that is there, the first column may change.
+            is_number = encoding.ordered[j] and (end - start == 1 or own[start + 1] == 0.0)
+            low[start + is_number : end] = high[start + is_number : end] = own[start + is_number : end]
+        return PermittedRange(low, high)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChangePenalty:
+    """A weighted sum of absolute changes from a vector, within a range."""
+
+    center: Float64Array
+    weights: Float64Array
+    permitted: PermittedRange
+
+    def shrink(self, vector: Float64Array, step: float) -> Float64Array:
+        """The vector that minimises the penalty, times the step, plus half the squared distance from this one."""
+        change = vector - self.center
+        shorter = np.sign(change) * np.maximum(np.abs(change) - step * self.weights, 0.0)
+        return self.permitted.clip(self.center + shorter)
+
+
+def descend(loss: Loss, penalty: ChangePenalty, start: Float64Array, steps: int) -> Iterator[Float64Array]:
+    """The vectors that FISTA comes by from a start, until it settles or has made so many steps."""
+    step, momentum = 1.0, 1.0
+    last = ahead = penalty.permitted.clip(start)
+    for _ in range(steps):
+        here = loss(ahead)
+        for _ in range(MAX_HALVINGS):
+            new = penalty.shrink(ahead - step * here.gradient, step)
+            moved = new - ahead
+            promised = here.score + float(here.gradient @ moved) + float(moved @ moved) / (2.0 * step)
+            if loss(new).score <= promised + 1e-12 * abs(promised):
+                break
+            step /= 2.0
+        else:  # the loss falls nowhere near as its gradient says
+            return
+        yield new
+        if np.abs(new - last).max(initial=0.0) <= SETTLED and np.abs(moved).max(initial=0.0) <= SETTLED:
+            return
+        if float((ahead - new) @ (new - last)) > 0.0:
+            momentum = 1.0
+        following = (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
+        ahead = penalty.permitted.clip(new + (momentum - 1.0) / following * (new - last))
+        last, momentum = new, following
+
+
+@dataclass(slots=True, eq=False)
+class Adam:
+    """The state of Adam: averages of past gradients and of their squares."""
+
+    learning_rate: float
+    mean: Float64Array = field(default_factory=lambda: np.zeros(()))
+    square: Float64Array = field(default_factory=lambda: np.zeros(()))
+    steps: int = 0
+
+    def move(self, vector: Float64Array, gradient: Float64Array) -> Float64Array:
+        """The vector after one step against a gradient."""
+        self.steps += 1
+        self.mean = 0.9 * self.mean + 0.1 * gradient
+        self.square = 0.999 * self.square + 0.001 * gradient**2
+        mean, square = self.mean / (1.0 - 0.9**self.steps), self.square / (1.0 - 0.999**self.steps)
+        return np.asarray(vector - self.learning_rate * mean / (np.sqrt(square) + 1e-8))

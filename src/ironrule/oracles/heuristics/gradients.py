@@ -1,0 +1,336 @@
+"""The score of a model, and its gradient, at vectors of the numeric encoding.
+
+A vector need not be a point: between two values of an ordered feature, and for shares of categories, what the model
+sees is interpolated. What it sees of a feature is a table over its codes; its value at a vector is linear between
+neighbouring numbers, and the average over categories, weighted by their columns. There are three ways to a gradient:
+
+* of a sum in which every feature adds something by itself (linear and additive models) what each feature adds is such
+  a table, and its slope is the gradient, within a logistic function times that function's;
+* of a network the chain rule goes back through its layers (backpropagation), and then to the slopes of what it sees;
+* of any other model that gives scores, differences are taken: the score where one feature is a little larger, less the
+  score where it is a little smaller; for a category, what taking it changes. The model is asked about feasible points
+  alone, and is charged for each.
+
+Whatever is read from a normal form costs no evaluation. A score is above 0 where the desired outcome is expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ironrule.arrays import Float64Array, IntpArray, Points
+from ironrule.errors import InputError
+from ironrule.model.normal_form.network import Activation, Network
+from ironrule.model.normal_form.tree_sum import TreeSum
+from ironrule.model.protocol import Unreadable
+from ironrule.model.read_model import TabulatedModel
+from ironrule.oracles.heuristics.candidates import CandidateSearch
+from ironrule.oracles.heuristics.encoding import NumericEncoding
+from ironrule.oracles.heuristics.feature_sums import TabulatedSum, tabulate_sums
+from ironrule.oracles.protocol import Case, Run
+
+DIFFERENCE_STEP = 0.05  # of a feature's range: how far apart from a point differences are taken, at the least
+
+ScorePoints = Callable[[Points], Float64Array]
+
+
+class SlopedScore(NamedTuple):
+    """The score of a vector and its gradient, a number per column of the encoding."""
+
+    score: float
+    gradient: Float64Array
+
+
+class ScoreGradient(Protocol):
+    """The score of a model and its gradient at any vector."""
+
+    def evaluate(self, vector: Float64Array) -> SlopedScore:
+        """The score and its gradient."""
+
+
+def build_score_gradient(search: CandidateSearch) -> ScoreGradient:
+    """The gradient of a model's score: analytic where its normal form has one, by differences where it gives scores;
+    raises InputError where it has neither.
+    """
+    case = search.query.case
+    read = case.tabulated_model
+    smooth = None if read is None else build_smooth_score(read, search.encoding)
+    return smooth or DifferenceGradient(search, build_point_score(case, search.run))
+
+
+def build_point_score(case: Case, run: Run) -> ScorePoints:
+    """The scores of feasible points: from the normal form of a sum or a network, which costs nothing, or by asking the
+    model; raises InputError where it gives none.
+    """
+    read, model = case.tabulated_model, case.scoring_model
+    # Trees are evaluated faster by their own library than by their normal form here.
+    if read is not None and (model is None or read.normal_form.node_count == 0):
+        return lambda points: _score_by_normal_form(read, points, run)
+    if model is None:
+        raise InputError(
+            expected="this search needs a model that gives scores, or that was read",
+            got="a model that answers outcomes alone",
+            hint="search with GeCo() or GrowingSpheres(), which need answers alone",
+            code="scores-required",
+        )
+    return lambda points: run.meter.scores(model, points)
+
+
+def _score_by_normal_form(read: TabulatedModel, points: Points, run: Run) -> Float64Array:
+    run.meter.check()
+    return np.asarray(np.max(read.normal_form.margins(read.columns.look_up(points)), axis=0), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeatureCurve:
+    """What a feature's columns of a vector stand for: a table with a row per code, and channels as its columns.
+
+    ``places`` has the numbers of an ordered feature's codes, rising, and ``table`` its rows in that order; a nominal
+    feature has none, and a row per column. ``missing`` is the row for missing of an ordered feature.
+    """
+
+    start: int
+    places: Float64Array | None
+    table: Float64Array
+    missing: Float64Array | None
+
+    def evaluate(self, vector: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """The channels at a vector, and their slopes: a row per column of the feature."""
+        if self.places is None:
+            return vector[self.start : self.start + len(self.table)] @ self.table, self.table
+        slope, value = np.zeros(self.table.shape[1]), np.zeros(self.table.shape[1])
+        if len(self.places) > 1:
+            here = vector[self.start]
+            left = min(max(int(np.searchsorted(self.places, here, side="right")) - 1, 0), len(self.places) - 2)
+            slope = (self.table[left + 1] - self.table[left]) / (self.places[left + 1] - self.places[left])
+            value = self.table[left] + (here - self.places[left]) * slope
+        elif len(self.places) == 1:
+            value = self.table[0]
+        if self.missing is None:
+            return value, slope[None, :]
+        share = vector[self.start + 1]  # how much of it is missing
+        mixed = (1.0 - share) * value + share * self.missing
+        return mixed, np.stack([(1.0 - share) * slope, self.missing - value])
+
+
+def build_curve(encoding: NumericEncoding, feature: int, table: Float64Array) -> FeatureCurve:
+    """The curve of a feature from what every code of it has in each channel."""
+    start, codes = int(encoding.starts[feature]), encoding.tables[feature]
+    if not encoding.ordered[feature]:
+        return FeatureCurve(start, None, table, None)
+    count = len(codes) - (codes.shape[1] - 1)  # missing has a column of its own, and the last code
+    order = np.argsort(codes[:count, 0], kind="stable")
+    missing = table[count] if count < len(codes) else None
+    return FeatureCurve(start, codes[order, 0], table[order], missing)
+
+
+def build_smooth_score(read: TabulatedModel, encoding: NumericEncoding) -> ScoreGradient | None:
+    """The gradient of a network, or of a sum in which every feature adds something by itself without steps; None for
+    any other model.
+    """
+    form = read.normal_form
+    if isinstance(form, Network):
+        return _build_network_gradient(form, read, encoding)
+    if not isinstance(form, TreeSum):
+        return None
+    sizes = [len(table) for table in encoding.tables]
+    try:
+        sums = tabulate_sums(form, read, sizes)
+    except Unreadable:  # a value that the model does not take
+        return None
+    if sums is None or any(one.has_steps for margins in sums for one in margins):
+        return None
+    curves = tuple(
+        build_curve(encoding, j, np.stack([one.tables[j] for margins in sums for one in margins], axis=1))
+        for j in range(len(sizes))
+    )
+    return SumGradient(curves, sums, encoding.width)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SumGradient:
+    """The gradient of a sum of what each feature adds; a channel of the curves for every margin."""
+
+    curves: tuple[FeatureCurve, ...]
+    alternatives: tuple[tuple[TabulatedSum, ...], ...]
+    width: int
+
+    def evaluate(self, vector: Float64Array) -> SlopedScore:
+        """The largest of the alternatives' smallest margins, and its gradient."""
+        totals, slopes = _evaluate_curves(self.curves, vector, self.width)
+        sums = [one for margins in self.alternatives for one in margins]
+        applied = [one.apply(total) for one, total in zip(sums, totals.tolist(), strict=True)]
+        values = np.array([value for value, _ in applied])
+        active = choose_margin(values, [len(margins) for margins in self.alternatives])
+        return SlopedScore(float(values[active]), applied[active][1] * slopes[:, active])
+
+
+def _evaluate_curves(
+    curves: Sequence[FeatureCurve], vector: Float64Array, width: int
+) -> tuple[Float64Array, Float64Array]:
+    """The sums of all curves' channels, and their slopes: a row per column of the encoding."""
+    total, slopes = np.zeros(curves[0].table.shape[1]), np.zeros((width, curves[0].table.shape[1]))
+    for curve in curves:
+        value, slope = curve.evaluate(vector)
+        total += value
+        slopes[curve.start : curve.start + len(slope)] = slope
+    return total, slopes
+
+
+def choose_margin(values: Float64Array, counts: Sequence[int]) -> int:
+    """The margin that decides: the smallest of its alternative, in the alternative where that is largest."""
+    ends = np.cumsum(counts)
+    smallest = [int(end - count + values[end - count : end].argmin()) for end, count in zip(ends, counts, strict=True)]
+    return max(smallest, key=lambda place: float(values[place]))
+
+
+def _build_network_gradient(form: Network, read: TabulatedModel, encoding: NumericEncoding) -> NetworkGradient | None:
+    """The gradient of a network; None if it sees something that is no finite number."""
+    tables = [np.asarray(table, dtype=np.float64) for table in read.columns.values]
+    if not all(np.isfinite(table).all() for table in tables):
+        return None
+    columns = [np.flatnonzero(read.columns.features == j) for j in range(len(encoding.tables))]
+    curves = tuple(
+        build_curve(encoding, j, np.stack([tables[column] for column in own], axis=1))
+        for j, own in enumerate(columns)
+        if len(own)
+    )
+    return NetworkGradient(curves, tuple(own for own in columns if len(own)), form, encoding.width)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NetworkGradient:
+    """The gradient of a network: ``columns`` has, for every curve, which columns of its input its channels are."""
+
+    curves: tuple[FeatureCurve, ...]
+    columns: tuple[IntpArray, ...]
+    network: Network
+    width: int
+
+    def evaluate(self, vector: Float64Array) -> SlopedScore:
+        """The largest of the alternatives' smallest margins, and its gradient."""
+        seen, slopes = np.zeros(sum(map(len, self.columns))), []
+        for curve, own in zip(self.curves, self.columns, strict=True):
+            value, slope = curve.evaluate(vector)
+            seen[own] = value
+            slopes.append(slope)
+        values, derivatives = seen, []
+        for layer in self.network.layers:
+            sums = values @ layer.weights + layer.bias
+            values = layer.activation.apply(sums)
+            derivatives.append(_differentiate(layer.activation, sums, values))
+        alternatives = self.network.alternatives
+        margins = [margin for each in alternatives for margin in each]
+        scores = np.array([float(values @ margin.coefficients) + margin.offset for margin in margins])
+        active = choose_margin(scores, [len(each) for each in alternatives])
+        back = np.asarray(margins[active].coefficients, dtype=np.float64)
+        for layer, derivative in zip(reversed(self.network.layers), reversed(derivatives), strict=True):
+            back = layer.weights @ (back * derivative)
+        gradient = np.zeros(self.width)
+        for curve, own, slope in zip(self.curves, self.columns, slopes, strict=True):
+            gradient[curve.start : curve.start + len(slope)] = slope @ back[own]
+        return SlopedScore(float(scores[active]), gradient)
+
+
+def _differentiate(activation: Activation, sums: Float64Array, values: Float64Array) -> Float64Array:
+    """The derivative of an activation where its sums are and its values."""
+    match activation.kind:
+        case "identity":
+            return np.ones_like(sums)
+        case "relu":
+            return np.asarray(sums > 0.0, dtype=np.float64)
+        case "leaky":
+            return np.where(sums > 0.0, 1.0, activation.slope)
+        case "tanh":
+            return np.asarray(1.0 - values**2)
+        case "logistic":
+            return np.asarray(values * (1.0 - values))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DifferenceGradient:
+    """Differences of the score between feasible points around the one that stands for a vector.
+
+    Near a point the score is taken to be linear. What was asked about is kept.
+    """
+
+    search: CandidateSearch
+    score_points: ScorePoints
+    step: float = DIFFERENCE_STEP
+    known: dict[bytes, SlopedScore] = field(default_factory=dict)
+
+    def evaluate(self, vector: Float64Array) -> SlopedScore:
+        """The score and its gradient."""
+        point = self.search.encoding.decode_among(vector[None, :], self.search.codes)[0]
+        key = point.tobytes()
+        if key not in self.known:
+            self.known[key] = self._ask_around(point)
+        score, gradient = self.known[key]
+        away = vector - self.search.encoding.encode(point[None, :])[0]
+        return SlopedScore(score + float(away @ gradient), gradient)
+
+    def _ask_around(self, point: Points) -> SlopedScore:
+        """The score of a point, and for every column what a change there does to it.
+
+        Where the point is not feasible, the mean of those around it stands for its score.
+        """
+        encoding, feasible = self.search.encoding, self.search.query.case.feasible
+        around, columns = self._list_neighbours(point)
+        points = np.concatenate([point[None, :], around])
+        admitted = feasible.admits(points)
+        gradient = np.zeros(encoding.width)
+        if not admitted.any():
+            return SlopedScore(0.0, gradient)
+        scores = np.full(len(points), np.nan)
+        scores[admitted] = self.score_points(points[admitted])
+        scores[np.isnan(scores)] = scores[0] if admitted[0] else scores[admitted].mean()
+        vectors = encoding.encode(points)
+        for column in np.unique(columns).tolist():
+            own = 1 + np.flatnonzero(columns == column)
+            # Two neighbours on both sides, or one, or a category that is taken.
+            ends = own if len(own) == 2 else np.array([0, own[0]])
+            width = vectors[ends[1], column] - vectors[ends[0], column]
+            gradient[column] = (scores[ends[1]] - scores[ends[0]]) / width
+        return SlopedScore(float(scores[0]), gradient)
+
+    def _list_neighbours(self, point: Points) -> tuple[Points, IntpArray]:
+        """Points with one other code, and the column in which that is seen: of an ordered feature the next smaller and
+        the next larger number at least a step away, and missing; of a nominal one every other category.
+        """
+        encoding, points, columns = self.search.encoding, [], list[int]()
+        for j, codes in enumerate(self.search.codes):
+            table, start = encoding.tables[j], int(encoding.starts[j])
+            others = codes[codes != point[j]]
+            chosen = [(int(code), start + int(code)) for code in others] if not encoding.ordered[j] else []
+            if encoding.ordered[j] and len(others):
+                chosen = _choose_ordered_neighbours(table, others, int(point[j]), self.step, start)
+            for code, column in chosen:
+                points.append(point.copy())
+                points[-1][j] = code
+                columns.append(column)
+        return np.array(points, dtype=np.int32).reshape(-1, len(point)), np.array(columns, dtype=np.intp)
+
+
+def _choose_ordered_neighbours(
+    table: Float64Array, others: IntpArray, code: int, step: float, start: int
+) -> list[tuple[int, int]]:
+    """Codes around one of an ordered feature, each with the column that shows the change."""
+    if table.shape[1] == 2 and table[code, 1] == 1.0:  # missing: any number in the middle tells what leaving it does
+        middle = others[np.abs(table[others, 0] - table[code, 0]).argmin()]
+        return [(int(middle), start + 1)]
+    absent = [int(other) for other in others if table.shape[1] == 2 and table[other, 1] == 1.0]
+    numbers = others[~np.isin(others, absent)]
+    distances = table[numbers, 0] - table[code, 0]
+    chosen = []
+    for side in (-1.0, 1.0):
+        on_side = numbers[side * distances > 0.0]
+        if len(on_side):
+            gaps = np.abs(table[on_side, 0] - table[code, 0])
+            # The nearest one that is at least a step away, or the farthest there is.
+            far = on_side[gaps >= step]
+            chosen.append(int(far[gaps[gaps >= step].argmin()] if len(far) else on_side[gaps.argmax()]))
+    return [(one, start) for one in chosen] + [(one, start + 1) for one in absent]

@@ -1,0 +1,1 @@
+"""Counterfactual systems of the literature that search among what an autoencoder has learned of past rows."""

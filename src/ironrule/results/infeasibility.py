@@ -1,0 +1,95 @@
+"""Why a row has no counterfactual: the restrictions that together forbid every one.
+
+``Infeasibility`` is what ``Explainer.find_forbidding_restrictions`` returns. The set is minimal: without any one of its
+restrictions there is a counterfactual, and it is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from ironrule.results.explanation import Statistics
+from ironrule.rule.counterfactual import Counterfactual
+from ironrule.space.feature import Value, value_to_json
+from ironrule.wording import escape_controls, join_lines
+
+RestrictionKind = Literal["role", "constraint", "range", "fixed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """One thing that limits changes: the role of a feature, a constraint, a permitted range, or a feature that is not
+    among those that may vary.
+    """
+
+    kind: RestrictionKind
+    text: str
+    feature: str | None = None
+
+    def __str__(self) -> str:
+        subject = "" if self.feature is None else f"{escape_controls(self.feature)}: "
+        return f"{subject}{escape_controls(self.text)}"
+
+
+@dataclass(frozen=True, slots=True)
+class NeededRestriction:
+    """A restriction of a forbidding set, and a counterfactual that there is without it, if one is known."""
+
+    restriction: Restriction
+    counterfactual: Counterfactual | None
+
+
+@dataclass(frozen=True, slots=True)
+class Infeasibility:
+    """Which restrictions forbid every counterfactual of a row.
+
+    ``proven``: under the restrictions ``needed`` there is none. ``minimal``: without any one of them there is one. No
+    restriction and ``proven``: no point of the space is desired at all. Where there is a counterfactual after all,
+    ``counterfactual`` is one, and nothing is needed; where neither is known, nothing is proven.
+    """
+
+    instance: Mapping[str, Value]
+    needed: tuple[NeededRestriction, ...]
+    proven: bool
+    minimal: bool
+    counterfactual: Counterfactual | None
+    statistics: Statistics
+
+    @property
+    def restrictions(self) -> tuple[Restriction, ...]:
+        """The restrictions that together forbid every counterfactual."""
+        return tuple(one.restriction for one in self.needed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {
+            "instance": {name: value_to_json(value) for name, value in self.instance.items()},
+            "needed": [
+                {
+                    **asdict(one.restriction),
+                    "without_it": None if one.counterfactual is None else one.counterfactual.to_dict(),
+                }
+                for one in self.needed
+            ],
+            "proven": self.proven,
+            "minimal": self.minimal,
+            "counterfactual": None if self.counterfactual is None else self.counterfactual.to_dict(),
+            "statistics": asdict(self.statistics),
+        }
+
+    def __str__(self) -> str:
+        if self.counterfactual is not None:
+            return f"there is a counterfactual: {self.counterfactual}"
+        if not self.proven:
+            return "not known whether there is a counterfactual"
+        if not self.needed:
+            return "there is no counterfactual, whatever may change: no point of the space has the desired outcome"
+        lines = ["there is no counterfactual, and that is proven; these restrictions together forbid every one:"]
+        for one in self.needed:
+            without = f" (without it: {one.counterfactual})" if one.counterfactual is not None else ""
+            lines.append(f"- {one.restriction}{without}")
+        if not self.minimal:
+            lines.append("some of them may not be needed for that")
+        return join_lines(lines)

@@ -1,0 +1,113 @@
+"""A region around a counterfactual: a box in which every point has the desired outcome.
+
+``CounterfactualRegion`` is what ``Explainer.counterfactual_region`` returns: "income from 2,400 to 3,100 and at most 3
+accounts". It gives a person room to choose, where a counterfactual names a single point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from ironrule.results.display import plot_region
+from ironrule.results.explanation import Statistics
+from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.phrasing import FeatureLabels, group_conditions
+from ironrule.rule.rule import Rule
+from ironrule.space.feature import Value, value_to_json
+from ironrule.verdict.verdict import Proven, Verdict, verdict_to_dict
+from ironrule.wording import escape_controls
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureRange:
+    """What a feature may be in a region, and what it can be at all; ``any_value``: missing, too.
+
+    ``low`` and ``high`` are values of a feature with an order; of another one both are its value, or None where it may
+    have any. ``first`` and ``last`` are the ends of its domain, ``before`` and ``after`` what the row and the
+    counterfactual have.
+    """
+
+    feature: str
+    low: Value
+    high: Value
+    first: Value
+    last: Value
+    before: Value
+    after: Value
+    any_value: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """The range as plain data."""
+        plain = {name: value_to_json(getattr(self, name)) for name in ("low", "high", "first", "last")}
+        ends = {"before": value_to_json(self.before), "after": value_to_json(self.after)}
+        return {"feature": self.feature, **plain, **ends, "any_value": self.any_value}
+
+
+@dataclass(frozen=True, slots=True)
+class CounterfactualRegion:
+    """A box around a counterfactual whose points have the desired outcome, as far as ``verdict`` says.
+
+    ``Proven``: every point of the space in it has; of a model that can only be asked, ``Unrefuted`` with the bound that
+    points drawn at random give. ``rule`` has the conditions of the features that may vary; ``rounded`` is the same
+    with bounds as people write numbers, never wider. ``ranges`` says it feature by feature. All other features are as
+    in the counterfactual (``fixed``). ``maximal``: no bound can be moved further, and no category freed.
+    """
+
+    counterfactual: Counterfactual
+    rule: Rule
+    rounded: Rule
+    ranges: tuple[FeatureRange, ...]
+    fixed: Mapping[str, Value]
+    verdict: Verdict
+    maximal: bool
+    statistics: Statistics
+
+    @property
+    def proven(self) -> bool:
+        """Whether every point of the region is proven to have the desired outcome."""
+        return isinstance(self.verdict, Proven)
+
+    @property
+    def free(self) -> tuple[str, ...]:
+        """The features that may take any value."""
+        return tuple(one.feature for one in self.ranges if one.any_value)
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What the region says of each feature that may vary, in words."""
+        labels, grouped = FeatureLabels(), {one.feature: one for one in group_conditions(self.rounded)}
+        return tuple(
+            f"{escape_controls(one.feature)}: "
+            + (labels.format_sentence(grouped[one.feature]) if one.feature in grouped else "any value")
+            for one in self.ranges
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The region as plain data."""
+        return {
+            "counterfactual": self.counterfactual.to_dict(),
+            "rule": self.rule.to_dict(),
+            "rounded": self.rounded.to_dict(),
+            "ranges": [one.to_dict() for one in self.ranges],
+            "fixed": {name: value_to_json(value) for name, value in self.fixed.items()},
+            "verdict": verdict_to_dict(self.verdict),
+            "maximal": self.maximal,
+            "statistics": asdict(self.statistics),
+        }
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """The interval of every feature in its domain, with the row and the counterfactual, on matplotlib's axes."""
+        return plot_region(self, ax)
+
+    def __str__(self) -> str:
+        said = "; ".join(self.conditions) or "the counterfactual alone"
+        others = "; all other features as in the counterfactual" if self.fixed else ""
+        if self.proven:
+            wide = ", and no bound can move further" if self.maximal else ""
+            return f"{said}{others}: every such point has the desired outcome, proven{wide}"
+        return f"{said}{others}: not proven that every such point has the desired outcome ({self.verdict.details})"

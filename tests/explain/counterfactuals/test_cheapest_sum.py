@@ -1,0 +1,84 @@
+"""The cheapest changes of a sum, compared with all assignments there are."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from ironrule.backends.additive.nearest import Need
+from ironrule.explain.counterfactuals.cheapest_sum import CheapestSum, FeatureChoices
+
+parts = st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.25])
+gains = st.sampled_from([-2.0, -0.5, 0.0, 0.5, 1.0, 1.75, 2.5])
+features = st.lists(st.tuples(st.lists(st.tuples(parts, gains), max_size=4), st.booleans()), min_size=1, max_size=4)
+
+
+def refuse(assignments):
+    raise AssertionError(f"nothing is in doubt, but {assignments} were asked about")
+
+
+def list_solutions(given, need, earlier):
+    """All assignments that are enough, with their parts; a feature that may stay has None as an option."""
+    options = [[*range(len(some)), *([None] if stays else [])] for some, stays in given]
+    for chosen in itertools.product(*options):
+        picked = [some[place] for (some, _), place in zip(given, chosen, strict=True) if place is not None]
+        changed = {j for j, place in enumerate(chosen) if place is not None}
+        if sum(gain for _, gain in picked) > need and not any(one <= changed for one in earlier):
+            yield [part for part, _ in picked]
+
+
+@pytest.mark.parametrize("combine", ["sum", "max"])
+@given(given=features, need=st.sampled_from([0.0, 0.5, 1.25, 3.0]))
+def test_each_answer_is_the_cheapest_that_earlier_ones_leave(combine, given, need):
+    choices = [
+        FeatureChoices.select(*np.array(some).reshape(-1, 2).T, np.ones(len(some), dtype=np.bool_), stays)
+        for some, stays in given
+    ]
+    search = CheapestSum(choices, Need(need, need, refuse), combine, 10_000, lambda: None)
+    total, earlier = sum if combine == "sum" else lambda some: max(some, default=0.0), []
+    for _ in range(3):
+        answer = search.find_next(earlier)
+        least = min((total(some) for some in list_solutions(given, need, earlier)), default=math.inf)
+        assert answer.bound <= least + 1e-9
+        if answer.assignment is None:
+            assert least == math.inf
+            assert answer.bound == math.inf
+            return
+        picked = [given[j][0][place] for j, place in answer.assignment.items()]
+        assert sum(gain for _, gain in picked) > need
+        assert answer.cost == pytest.approx(least) == pytest.approx(answer.bound)
+        assert total([part for part, _ in picked]) <= least + 1e-9
+        if not answer.assignment:
+            return
+        earlier.append(frozenset(answer.assignment))
+
+
+@given(given=features, need=st.sampled_from([0.5, 1.25]))
+def test_a_search_that_is_cut_short_bounds_what_is_left(given, need):
+    choices = [
+        FeatureChoices.select(*np.array(some).reshape(-1, 2).T, np.ones(len(some), dtype=np.bool_), stays)
+        for some, stays in given
+    ]
+    answer = CheapestSum(choices, Need(need, need, refuse), "sum", 2, lambda: None).find_next([])
+    least = min((sum(some) for some in list_solutions(given, need, [])), default=math.inf)
+    assert answer.bound <= least + 1e-9
+    assert answer.cost >= least - 1e-9
+
+
+def test_the_model_decides_what_is_in_doubt():
+    options = np.array([1.0, 2.0]), np.array([1.0, 2.0]), np.ones(2, dtype=np.bool_)
+    asked = []
+
+    def ask(assignments):
+        asked.extend(assignments)
+        return [False for _ in assignments]
+
+    search = CheapestSum([FeatureChoices.select(*options, True)], Need(0.5, 1.5, ask), "sum", 100, lambda: None)
+    answer = search.find_next([])
+    assert asked == [{0: 0}]
+    assert (answer.assignment, answer.cost) == ({0: 1}, 2.0)
+    assert answer.bound < 2.0, "an option that gains as much as the one that was denied is not looked at"

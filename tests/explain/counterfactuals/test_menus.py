@@ -1,0 +1,149 @@
+"""Menus: all minimal sets and the cheapest change of each, by exhaustive search; groups of features."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import combinations
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import assume, given, settings, strategies as st
+from small_models import AGES, DEBTS, MODELS, list_points, make_case
+
+from ironrule import Budget, ChangeMenu, Explainer
+from ironrule.errors import InputError
+
+FEATURES = ("age", "debt", "job")
+
+
+def measure(own: Any, point: Any) -> float:
+    """The distance by hand: shares of the ranges, and 1 for another job."""
+    numbers = abs(point["age"] - own["age"]) / (len(AGES) - 1) + abs(point["debt"] - own["debt"]) / (len(DEBTS) - 1)
+    return float(numbers + (point["job"] != own["job"]))
+
+
+def find_best(model: Any, own: Any, allowed: Any) -> dict[frozenset[str], float]:
+    """By the set of features that change, the least distance of a desired point."""
+    points = list_points()
+    desired = points[(model.predict(points) == "yes") & allowed(points)]
+    best: dict[frozenset[str], float] = {}
+    for _, point in desired.iterrows():
+        changed = frozenset(name for name in FEATURES if point[name] != own[name])
+        best[changed] = min(best.get(changed, 9.0), measure(own, point))
+    return best
+
+
+def check_order(menu: ChangeMenu) -> None:
+    costs = [(len(one.counterfactual.changes), one.distance) for one in menu if one.counterfactual is not None]
+    assert costs == sorted(costs)
+    assert all(one.counterfactual is None for one in menu[len(costs) :])
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@settings(max_examples=3, deadline=None)
+@given(seed=st.integers(0, 1_000), limited=st.booleans())
+def test_a_menu_has_every_minimal_set_with_its_cheapest_change(kind: str, seed: int, limited: bool) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model, points = make_case(kind, seed)
+    assume(len({*model.predict(points)}) == 2)
+    explainer = Explainer(model, points, desired="yes")
+    denied = explainer.row_numbers[~explainer.outcomes]
+    row = int(denied[seed % len(denied)])
+    own = points.iloc[row]
+    more: dict[str, Any] = {"permitted_range": {"age": [1, 4]}, "constraints": ["cf.debt <= x.debt"]} if limited else {}
+
+    def allowed(some: pd.DataFrame) -> Any:
+        return (some["age"].between(1, 4) & (some["debt"] <= own["debt"])) | (not limited)
+
+    best = find_best(model, own, allowed)
+    minimal = {one: cost for one, cost in best.items() if not any(other < one for other in best)}
+    menu = explainer.change_menu(row, **more)
+    assert menu.complete or kind == "network"
+    assert {frozenset(one.features) for one in menu} == set(minimal)
+    for one in menu:
+        assert one.minimal or kind == "network"
+        assert one.counterfactual is not None
+        if one.proven:
+            assert one.distance == pytest.approx(minimal[frozenset(one.features)])
+    assert all(one.proven for one in menu) or kind == "network"
+    check_order(menu)
+
+
+@pytest.mark.parametrize("kind", ["tree", "boosting", "logistic"])
+@settings(max_examples=3, deadline=None)
+@given(seed=st.integers(0, 1_000))
+def test_groups_have_the_cheapest_change_within_them_or_none(kind: str, seed: int) -> None:
+    model, points = make_case(kind, seed)
+    explainer = Explainer(model, points, desired="yes")
+    row = int(explainer.row_numbers[~explainer.outcomes][0])
+    groups = {" and ".join(some): list(some) for size in (1, 2, 3) for some in combinations(FEATURES, size)}
+    best = find_best(model, points.iloc[row], lambda some: some["age"] >= 0)
+    menu = explainer.group_changes(row, groups)
+    assert menu.complete
+    assert {one.name for one in menu} == {*groups}
+    for one in menu:
+        inside = [(len(some), cost) for some, cost in best.items() if some <= {*groups[one.name]}]
+        assert one.proven
+        assert (one.counterfactual is None) == (not inside)
+        if one.counterfactual is not None:
+            assert (len(one.counterfactual.changes), one.distance) == pytest.approx(min(inside))
+    check_order(menu)
+
+
+def make_menu() -> tuple[Explainer, int, ChangeMenu]:
+    model, points = make_case("boosting", 2)
+    explainer = Explainer(model, points, desired="yes")
+    row = int(explainer.row_numbers[~explainer.outcomes][0])
+    return explainer, row, explainer.change_menu(row)
+
+
+def test_a_menu_is_a_table_and_a_text_and_data() -> None:
+    _, _, menu = make_menu()
+    frame = menu.to_frame()
+    assert list(frame["name"]) == [one.name for one in menu]
+    assert list(frame["distance"]) == [one.distance for one in menu]
+    assert str(menu).startswith("1. ")
+    assert len(str(menu).splitlines()) == len(menu)
+    assert menu.to_dict()["entries"][0]["features"] == list(menu[0].features)
+
+
+def test_a_limit_and_a_budget_leave_a_menu_incomplete() -> None:
+    explainer, row, menu = make_menu()
+    short = explainer.change_menu(row, limit=1)
+    assert len(short) == 1
+    assert not short.complete
+    assert "there may be others" in str(short)
+    stopped = explainer.change_menu(row, budget=Budget(seconds=1e-9))
+    assert not stopped.complete
+    assert len(stopped) <= len(menu)
+    groups = explainer.group_changes(row, [["age"], ["debt", "job"]], budget=Budget(seconds=1e-9))
+    assert [one.proven for one in groups] == [False, False]
+    assert {one.name for one in groups} == {"age", "debt + job"}
+    assert "none was found" in str(groups)
+
+
+@pytest.mark.parametrize("groups", [[], {}, "age", 3, {"money": ["incom"]}, {1: ["age"]}, [["age"], 3]])
+def test_what_are_no_groups_is_refused(groups: Any) -> None:
+    explainer, row, _ = make_menu()
+    with pytest.raises(InputError):
+        explainer.group_changes(row, groups)
+
+
+def test_a_menu_can_be_drawn() -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from ironrule.report.plots.changes import draw_menu
+
+    explainer, row, menu = make_menu()
+    groups = explainer.group_changes(row, {"nothing": [], "all": list(FEATURES)})
+    for each in (menu, groups):
+        drawing = draw_menu(each)
+        assert [text.get_text() for text in each.plot().texts] == list(drawing.texts)
+    assert "there is none" in draw_menu(groups).texts
+    assert draw_menu(ChangeMenu({}, (), True)).texts[-1] == "there is no change"
+    plt.close("all")
