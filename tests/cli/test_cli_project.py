@@ -24,7 +24,8 @@ def add(folder: Path, text: str) -> None:
     path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
 
 
-def test_a_command_needs_the_row_alone_and_says_what_it_took(run, folder: Path, files: Files):
+@pytest.mark.usefixtures("folder")
+def test_a_command_needs_the_row_alone_and_says_what_it_took(run, files: Files):
     result = run("explain", "--row", str(files.denied), "--json")
     given = run("explain", *files.ask("--no-project", "--json"))
     assert result.code == 0, result.err
@@ -43,12 +44,14 @@ def test_a_command_needs_the_row_alone_and_says_what_it_took(run, folder: Path, 
         ("report", "--row", "{row}", "--output", "why.html"),
     ],
 )
-def test_all_commands_find_it(run, folder: Path, files: Files, arguments: tuple[str, ...]):
+@pytest.mark.usefixtures("folder")
+def test_all_commands_find_it(run, files: Files, arguments: tuple[str, ...]):
     result = run(*(word.format(row=files.denied) for word in arguments))
     assert result.code == 0, result.err
 
 
-def test_a_stored_explanation_is_checked_without_naming_a_file(run, folder: Path, files: Files):
+@pytest.mark.usefixtures("folder")
+def test_a_stored_explanation_is_checked_without_naming_a_file(run, files: Files):
     assert run("explain", "--row", str(files.denied), "--output", "why.json").code == 0
     assert run("check", "why.json").code == 0
     assert run("recheck", "why.json").code == 0
