@@ -15,8 +15,15 @@ import numpy as np
 from ironrule.errors import InputError, describe_value
 from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row
 from ironrule.explain.counterfactuals.additive import NearestChanges, find_additive_changes
-from ironrule.explain.counterfactuals.by_cost import find_cheapest_changes, order_by_cost
 from ironrule.explain.counterfactuals.changed_rows import require_rows_desired
+from ironrule.explain.counterfactuals.costs.by_cost import find_cheapest_changes, order_by_cost
+from ironrule.explain.counterfactuals.costs.row_cost import (
+    RowCost,
+    build_row_cost,
+    check_cost_names,
+    list_price_constraints,
+    list_stepped_numbers,
+)
 from ironrule.explain.counterfactuals.measures import measure_counterfactuals
 from ironrule.explain.counterfactuals.nearest import (
     describe_changes,
@@ -26,13 +33,6 @@ from ironrule.explain.counterfactuals.nearest import (
     make_readable,
 )
 from ironrule.explain.counterfactuals.options import ChangeOptions
-from ironrule.explain.counterfactuals.row_cost import (
-    RowCost,
-    build_row_cost,
-    check_cost_names,
-    list_price_constraints,
-    list_stepped_numbers,
-)
 from ironrule.explain.counterfactuals.targets import build_target_context
 from ironrule.explain.extend import extend_to_numbers, extend_to_row
 from ironrule.explain.options import SearchOptions
