@@ -32,6 +32,9 @@ from ironrule.oracles.heuristics.growing_spheres import GrowingSpheres as Growin
 from ironrule.oracles.sampling import Sampling as Sampling
 from ironrule.results.advice import SuggestedChanges as SuggestedChanges
 from ironrule.results.batch import Batch as Batch, RuleCover as RuleCover
+from ironrule.results.changes.infeasibility import Infeasibility as Infeasibility
+from ironrule.results.changes.menu import ChangeMenu as ChangeMenu
+from ironrule.results.changes.region import CounterfactualRegion as CounterfactualRegion
 from ironrule.results.counterfactuals import ChangeSet as ChangeSet, Counterfactuals as Counterfactuals
 from ironrule.results.counterfactuals_batch import CounterfactualsBatch as CounterfactualsBatch
 from ironrule.results.diagnosis import Diagnosis as Diagnosis, DiagnosisFinding as DiagnosisFinding
@@ -41,17 +44,14 @@ from ironrule.results.explanation import (
     RankedRule as RankedRule,
     Statistics as Statistics,
 )
-from ironrule.results.infeasibility import Infeasibility as Infeasibility
 from ironrule.results.judgement import (
     Judgement as Judgement,
     Recheck as Recheck,
     RecheckedExplanation as RecheckedExplanation,
 )
 from ironrule.results.ladder import Ladder as Ladder, Rung as Rung
-from ironrule.results.menu import ChangeMenu as ChangeMenu
 from ironrule.results.notice import NoticeOptions as NoticeOptions
 from ironrule.results.reasons import Reason as Reason, ReasonCatalogue as ReasonCatalogue
-from ironrule.results.region import CounterfactualRegion as CounterfactualRegion
 from ironrule.rule.counterfactual import Change as Change, Counterfactual as Counterfactual
 from ironrule.rule.rule import Component as Component, Rule as Rule
 from ironrule.search.anchor import Anchor as Anchor
