@@ -28,7 +28,7 @@ from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_case, build_statistics, extend_to_named
 from ironrule.explain.roles import list_role_constraints
 from ironrule.oracles.protocol import BoxQuery, Run
-from ironrule.results.infeasibility import Infeasibility, NeededRestriction, Restriction
+from ironrule.results.changes.infeasibility import Infeasibility, NeededRestriction, Restriction
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.parser import parse_constraint
