@@ -12,7 +12,7 @@ named by ``--dice-ml-python``, ``--actionable-recourse-python`` and ``--treecf-p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from benchmarks.carla.comparison import Line, compare
@@ -72,19 +72,21 @@ def run_table(settings: Settings, models: str) -> dict[str, Any]:
 
 def run_rules(settings: Settings, models: str) -> dict[str, Any]:
     """Put the systems under GreedyRuleCF, on the network alone unless models are named."""
-    results = {}
-    for model in list_models(models or RULE_MODEL):
-        results[model.name] = compare_rules(model, settings)
-        show(f"{model.name}: rules of GreedyRuleCF", results[model.name])
-    return results
+    return _run_each("rules of GreedyRuleCF", compare_rules, settings, models or RULE_MODEL)
 
 
 def run_nearest(settings: Settings, models: str) -> dict[str, Any]:
     """The exact search alone, on the logistic regression unless models are named."""
+    return _run_each("nearest counterfactuals", measure_nearest, settings, models or NEAREST_MODEL)
+
+
+def _run_each(
+    title: str, measure: Callable[[CarlaModel, Settings], list[Line]], settings: Settings, models: str
+) -> dict[str, Any]:
     results = {}
-    for model in list_models(models or NEAREST_MODEL):
-        results[model.name] = measure_nearest(model, settings)
-        show(f"{model.name}: nearest counterfactuals", results[model.name])
+    for model in list_models(models):
+        results[model.name] = measure(model, settings)
+        show(f"{model.name}: {title}", results[model.name])
     return results
 
 
