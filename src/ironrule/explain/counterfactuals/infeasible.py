@@ -20,8 +20,8 @@ from ironrule.arrays import Points
 from ironrule.errors import ConstraintError, ModelError
 from ironrule.explain.context import ExplainerContext, decide_row
 from ironrule.explain.counterfactuals.bounds import extend_to_bounds
-from ironrule.explain.counterfactuals.find import build_change_box, format_range, list_changing_constraints
 from ironrule.explain.counterfactuals.options import ChangeOptions
+from ironrule.explain.counterfactuals.permitted import build_change_box, format_range, list_changing_constraints
 from ironrule.explain.enumerate import build_change_oracle
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions

@@ -13,8 +13,9 @@ from typing import Any
 
 from ironrule.errors import InputError, describe_value
 from ironrule.explain.context import ExplainerContext, decide_row
-from ironrule.explain.counterfactuals.find import find_counterfactuals, list_changing_constraints
+from ironrule.explain.counterfactuals.find import find_counterfactuals
 from ironrule.explain.counterfactuals.options import ChangeOptions
+from ironrule.explain.counterfactuals.permitted import list_changing_constraints
 from ironrule.explain.enumerate import list_changes
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions, parse_budget, parse_names
