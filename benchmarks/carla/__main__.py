@@ -12,6 +12,7 @@ named by ``--dice-ml-python``, ``--actionable-recourse-python`` and ``--treecf-p
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -100,10 +101,11 @@ def run_findings(_: Settings, models: str) -> dict[str, Any]:
 SECTIONS = {"table": run_table, "rules": run_rules, "nearest": run_nearest, "findings": run_findings}
 
 
-def main() -> None:
-    """Run, print, store."""
+def parse_arguments(texts: Sequence[str] | None = None) -> tuple[argparse.Namespace, Settings]:
+    """What the command line asks for; without a section, the table."""
     made = parser(__doc__)
-    made.add_argument("sections", nargs="*", choices=list(SECTIONS), default=["table"], metavar="SECTION")
+    known = ", ".join(SECTIONS)
+    made.add_argument("sections", nargs="*", choices=SECTIONS, default="table", metavar="SECTION", help=known)
     made.add_argument("--rows", type=int, help="denied rows per model (100; quick: 3)")
     made.add_argument("--seeds", type=int, help="of systems that draw or train (5; quick: 1)")
     made.add_argument(
@@ -119,11 +121,18 @@ def main() -> None:
     made.add_argument("--all-norms", action="store_true", help="prove the least l1 and l2 of networks too (slow)")
     for package in PACKAGES:
         made.add_argument(f"--{package}-python", help=f"the python of {package}'s environment")
-    given = made.parse_args()
+    given = made.parse_args(texts)
     pythons = {package: getattr(given, f"{package.replace('-', '_')}_python") for package in PACKAGES}
     rows, seeds = (3, 1) if given.quick else (100, 5)
     peers = {package: python for package, python in pythons.items() if python}
     settings = Settings(given.rows or rows, given.seeds or seeds, given.budget, given.only, given.all_norms, peers)
+    given.sections = [given.sections] if isinstance(given.sections, str) else given.sections
+    return given, settings
+
+
+def main() -> None:
+    """Run, print, store."""
+    given, settings = parse_arguments()
     results = {name: SECTIONS[name](settings, given.models) for name in given.sections}
     store(given.json, "carla", results)
 
