@@ -12,7 +12,8 @@ named by ``--dice-ml-python``, ``--actionable-recourse-python`` and ``--treecf-p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import argparse
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from benchmarks.carla.comparison import Line, compare
@@ -72,19 +73,21 @@ def run_table(settings: Settings, models: str) -> dict[str, Any]:
 
 def run_rules(settings: Settings, models: str) -> dict[str, Any]:
     """Put the systems under GreedyRuleCF, on the network alone unless models are named."""
-    results = {}
-    for model in list_models(models or RULE_MODEL):
-        results[model.name] = compare_rules(model, settings)
-        show(f"{model.name}: rules of GreedyRuleCF", results[model.name])
-    return results
+    return _run_each("rules of GreedyRuleCF", compare_rules, settings, models or RULE_MODEL)
 
 
 def run_nearest(settings: Settings, models: str) -> dict[str, Any]:
     """The exact search alone, on the logistic regression unless models are named."""
+    return _run_each("nearest counterfactuals", measure_nearest, settings, models or NEAREST_MODEL)
+
+
+def _run_each(
+    title: str, measure: Callable[[CarlaModel, Settings], list[Line]], settings: Settings, models: str
+) -> dict[str, Any]:
     results = {}
-    for model in list_models(models or NEAREST_MODEL):
-        results[model.name] = measure_nearest(model, settings)
-        show(f"{model.name}: nearest counterfactuals", results[model.name])
+    for model in list_models(models):
+        results[model.name] = measure(model, settings)
+        show(f"{model.name}: {title}", results[model.name])
     return results
 
 
@@ -98,10 +101,11 @@ def run_findings(_: Settings, models: str) -> dict[str, Any]:
 SECTIONS = {"table": run_table, "rules": run_rules, "nearest": run_nearest, "findings": run_findings}
 
 
-def main() -> None:
-    """Run, print, store."""
+def parse_arguments(texts: Sequence[str] | None = None) -> tuple[argparse.Namespace, Settings]:
+    """What the command line asks for; without a section, the table."""
     made = parser(__doc__)
-    made.add_argument("sections", nargs="*", choices=list(SECTIONS), default=["table"], metavar="SECTION")
+    known = ", ".join(SECTIONS)
+    made.add_argument("sections", nargs="*", choices=SECTIONS, default="table", metavar="SECTION", help=known)
     made.add_argument("--rows", type=int, help="denied rows per model (100; quick: 3)")
     made.add_argument("--seeds", type=int, help="of systems that draw or train (5; quick: 1)")
     made.add_argument(
@@ -117,11 +121,18 @@ def main() -> None:
     made.add_argument("--all-norms", action="store_true", help="prove the least l1 and l2 of networks too (slow)")
     for package in PACKAGES:
         made.add_argument(f"--{package}-python", help=f"the python of {package}'s environment")
-    given = made.parse_args()
+    given = made.parse_args(texts)
     pythons = {package: getattr(given, f"{package.replace('-', '_')}_python") for package in PACKAGES}
     rows, seeds = (3, 1) if given.quick else (100, 5)
     peers = {package: python for package, python in pythons.items() if python}
     settings = Settings(given.rows or rows, given.seeds or seeds, given.budget, given.only, given.all_norms, peers)
+    given.sections = [given.sections] if isinstance(given.sections, str) else given.sections
+    return given, settings
+
+
+def main() -> None:
+    """Run, print, store."""
+    given, settings = parse_arguments()
     results = {name: SECTIONS[name](settings, given.models) for name in given.sections}
     store(given.json, "carla", results)
 

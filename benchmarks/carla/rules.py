@@ -48,11 +48,15 @@ class HiddenModel:
 
 
 def compare_rules(model: CarlaModel, settings: Settings) -> list[dict[str, Any]]:
-    """One line per system: for how many rows its rule holds."""
+    """One line per system, printed as soon as it is known: for how many rows its rule holds."""
     rows = model.list_denied_rows(settings.rows)
     judge = Explainer(model.pipeline, model.table, desired=DESIRED, domain="seen", progress=False)
     wanted = [system for system in SYSTEMS if settings.wants(system.name, system.carla, system.paper)]
-    return [_explain_rows(model, judge, system, rows, settings) for system in track(wanted, "rules", len(wanted))]
+    lines = []
+    for system in track(wanted, "rules", len(wanted)):
+        lines.append(_explain_rows(model, judge, system, rows, settings))
+        print(", ".join(f"{name}: {figure}" for name, figure in lines[-1].items() if figure is not None), flush=True)
+    return lines
 
 
 def _explain_rows(

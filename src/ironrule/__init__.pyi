@@ -45,6 +45,9 @@ from ironrule.oracles.latent.revise import REVISE as REVISE
 from ironrule.oracles.sampling import Sampling as Sampling
 from ironrule.results.advice import SuggestedChanges as SuggestedChanges
 from ironrule.results.batch import Batch as Batch, RuleCover as RuleCover
+from ironrule.results.changes.infeasibility import Infeasibility as Infeasibility
+from ironrule.results.changes.menu import ChangeMenu as ChangeMenu
+from ironrule.results.changes.region import CounterfactualRegion as CounterfactualRegion
 from ironrule.results.counterfactuals import (
     ChangeMeasures as ChangeMeasures,
     ChangeSet as ChangeSet,
@@ -58,17 +61,14 @@ from ironrule.results.explanation import (
     RankedRule as RankedRule,
     Statistics as Statistics,
 )
-from ironrule.results.infeasibility import Infeasibility as Infeasibility
 from ironrule.results.judgement import (
     Judgement as Judgement,
     Recheck as Recheck,
     RecheckedExplanation as RecheckedExplanation,
 )
 from ironrule.results.ladder import Ladder as Ladder, Rung as Rung
-from ironrule.results.menu import ChangeMenu as ChangeMenu
 from ironrule.results.notice import NoticeOptions as NoticeOptions
 from ironrule.results.reasons import Reason as Reason, ReasonCatalogue as ReasonCatalogue
-from ironrule.results.region import CounterfactualRegion as CounterfactualRegion
 from ironrule.rule.cost import Cost as Cost
 from ironrule.rule.counterfactual import Change as Change, Counterfactual as Counterfactual
 from ironrule.rule.rule import Component as Component, Rule as Rule

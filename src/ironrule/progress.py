@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 DELAY_SECONDS = 1.0
 REDRAW_SECONDS = 0.5
-COMPILING = "compiling the search, once per machine: 5 to 30 s of processor time, not charged to a budget"
+COMPILING = "compiling the search, once per machine: 5 to 35 s of processor time, not charged to a budget"
 
 
 def track(items: Iterable[T], description: str, total: int, visible: bool | None = None) -> Iterator[T]:

@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder
 
+from benchmarks.carla.__main__ import parse_arguments
 from benchmarks.carla.comparison import Bench, compare
 from benchmarks.carla.feature_tweaks import list_trees, tweak_features
 from benchmarks.carla.findings import flag_exchanged, lies_between_values
@@ -329,6 +330,14 @@ def test_our_answers_keep_what_is_immutable() -> None:
         known = [optimum["fewest"] is not None for optimum in bench.optima]
         assert [one is not None for one in measured] == known
         assert all(one.is_possible for one in measured if one is not None)
+
+
+def test_without_a_section_the_table_is_run() -> None:
+    given, settings = parse_arguments(["--quick", "--treecf-python", "somewhere"])
+    assert (given.sections, settings.rows, settings.seeds) == (["table"], 3, 1)
+    assert settings.peers == {"treecf": "somewhere"}
+    given, settings = parse_arguments(["rules", "findings", "--rows", "7"])
+    assert (given.sections, settings.rows, settings.seeds, settings.peers) == (["rules", "findings"], 7, 5, {})
 
 
 def test_names_of_systems_differ() -> None:

@@ -58,11 +58,11 @@ if TYPE_CHECKING:
     from ironrule.explain.ladder import LadderOptions
     from ironrule.oracles.protocol import UserOracle
     from ironrule.results.batch import Batch
+    from ironrule.results.changes.infeasibility import Infeasibility
+    from ironrule.results.changes.menu import ChangeMenu
+    from ironrule.results.changes.region import CounterfactualRegion
     from ironrule.results.counterfactuals_batch import CounterfactualsBatch
-    from ironrule.results.infeasibility import Infeasibility
     from ironrule.results.ladder import Ladder
-    from ironrule.results.menu import ChangeMenu
-    from ironrule.results.region import CounterfactualRegion
     from ironrule.search.problem import Algorithm
 
 
@@ -525,7 +525,9 @@ class Explainer:
             features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
         )
         options = SearchOptions(k=k, budget=budget, seed=seed)
-        return find_diverse_counterfactuals(self._context, row, options, changes, parse_spread(spread), progress)
+        return find_diverse_counterfactuals(
+            self._context, row, options, changes, spread=parse_spread(spread), progress=progress
+        )
 
     def past_counterfactuals(
         self,
@@ -571,7 +573,9 @@ class Explainer:
         changes = ChangeOptions(
             features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
         )
-        return build_menu(self._context, row, SearchOptions(budget=budget, seed=seed), changes, limit, progress)
+        return build_menu(
+            self._context, row, SearchOptions(budget=budget, seed=seed), changes, limit=limit, progress=progress
+        )
 
     def group_changes(
         self,
@@ -593,7 +597,7 @@ class Explainer:
 
         changes = ChangeOptions(permitted_range=permitted_range, constraints=constraints)
         options = SearchOptions(k=1, budget=budget, seed=seed)
-        return build_group_menu(self._context, row, groups, options, changes, progress)
+        return build_group_menu(self._context, row, groups, options, changes=changes, progress=progress)
 
     def find_forbidding_restrictions(
         self,

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import Points
-from ironrule.errors import ConstraintError, InputError, ModelError, OutcomeError
+from ironrule.errors import ConstraintError, InputError, OutcomeError
 from ironrule.explain.context import ExplainerContext, decide_row, extend_context
 from ironrule.explain.options import SearchOptions, make_generator, parse_weights
-from ironrule.model.protocol import Model
+from ironrule.model.protocol import Model, require_readings
 from ironrule.model.reduced_model import EmbeddedScores, embed_model
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.combine import SearchThenProve
@@ -94,14 +94,6 @@ def require_desired(points: Points, model: Model, single_point_model: Model) -> 
     """
     denied = points[~model.desired(points)]
     require_readings(all(single_point_model.desired(point[None, :])[0] for point in denied))
-
-
-def require_readings(agree: bool) -> None:
-    """Raise ModelError if the model and its reading do not agree."""
-    if not agree:
-        raise ModelError(
-            "the model's decisions differ from its reading", hint="please report this model", code="reading-mismatch"
-        )
 
 
 def confirm_points(context: ExplainerContext, problem: Problem) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array, Points
+from ironrule.errors import ModelError
 
 
 class Model(Protocol):
@@ -54,3 +55,11 @@ def require_readable(holds: bool, reason: str) -> None:
     """Raise Unreadable with the reason unless this holds."""
     if not holds:
         raise Unreadable(reason)
+
+
+def require_readings(agree: bool) -> None:
+    """Raise ModelError if the model and its reading do not agree."""
+    if not agree:
+        raise ModelError(
+            "the model's decisions differ from its reading", hint="please report this model", code="reading-mismatch"
+        )

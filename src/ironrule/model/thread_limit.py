@@ -1,9 +1,9 @@
 """Small tables are put to the model on one thread.
 
-Libraries that are parallel by OpenMP, such as scikit-learn's HistGradientBoosting, LightGBM and XGBoost, wake all
+Libraries that are parallel by OpenMP, such as scikit-learn's HistGradientBoosting and XGBoost, wake all
 processors for every call, and at its end their threads wait for each other. For a handful of rows that costs more than
 it saves; where other programs run, a hundred times the work itself. Answers do not depend on the number of threads,
-since each row is decided on its own.
+since each row is decided on its own. LightGBM sets its own number of threads, which this does not change.
 """
 
 from __future__ import annotations

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
     from ironrule.results.audience import Audience, LadderAudience
     from ironrule.results.batch import Batch
+    from ironrule.results.changes.menu import ChangeMenu
+    from ironrule.results.changes.region import CounterfactualRegion
     from ironrule.results.counterfactuals import Counterfactuals
     from ironrule.results.diagnosis import Diagnosis
     from ironrule.results.explanation import Explanation
     from ironrule.results.judgement import Judgement
     from ironrule.results.ladder import Ladder
-    from ironrule.results.menu import ChangeMenu
     from ironrule.results.notice import NoticeOptions
-    from ironrule.results.region import CounterfactualRegion
     from ironrule.space.space import Space
 
 

@@ -15,7 +15,7 @@ from small_models import AGES, JOBS, MODELS, list_points, make_case
 
 from ironrule import Budget, Explainer, Infeasibility, Role
 from ironrule.errors import ConstraintError
-from ironrule.results.infeasibility import Restriction
+from ironrule.results.changes.infeasibility import Restriction
 
 ROLES: dict[str, Callable[[Any, Any], Any]] = {
     "immutable": lambda own, other: other == own,

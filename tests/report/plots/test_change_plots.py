@@ -19,8 +19,8 @@ from ironrule.report.plots.changes import (
     find_position,
 )
 from ironrule.report.plots.drawing import Rectangle, Triangle, render_svg
+from ironrule.results.changes.region import FeatureRange
 from ironrule.results.explanation import Statistics
-from ironrule.results.region import FeatureRange
 from ironrule.results.scope import DomainSummary
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.rule import Component, Rule

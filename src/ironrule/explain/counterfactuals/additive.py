@@ -25,6 +25,7 @@ from ironrule.arrays import AnyArray, BoolArray, Float64Array
 from ironrule.backends.additive.nearest import Assignment, CheapestChanges, FeatureOptions, Need, SearchLimitReached
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.changed_rows import ask_about_rows, build_changed_row
+from ironrule.explain.counterfactuals.costs.row_cost import RowCost
 from ironrule.explain.counterfactuals.readable_numbers import (
     MAX_WHOLE_NUMBERS,
     RESOLUTION,
@@ -32,7 +33,6 @@ from ironrule.explain.counterfactuals.readable_numbers import (
     is_long_enough,
     list_readable_numbers,
 )
-from ironrule.explain.counterfactuals.row_cost import RowCost
 from ironrule.model.intervals import find_constant_bound, find_point_features, iterate_comparisons, list_neighbours
 from ironrule.model.model_input import compute_model_input
 from ironrule.model.normal_form.separable import FeatureContribution, SeparableMargin, split_by_feature

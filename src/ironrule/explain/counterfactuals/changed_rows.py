@@ -15,7 +15,7 @@ import numpy as np
 from ironrule.arrays import BoolArray, Points
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.readable_numbers import is_long_enough, round_outwards
-from ironrule.explain.query import require_readings
+from ironrule.model.protocol import require_readings
 from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.space.constraints.binding import bind_constraint

@@ -23,13 +23,9 @@ import numpy as np
 from ironrule.errors import ConstraintError, InputError, describe_value
 from ironrule.explain.context import ExplainerContext, decide_row
 from ironrule.explain.counterfactuals.bounds import extend_to_bounds
-from ironrule.explain.counterfactuals.find import (
-    build_change_box,
-    find_counterfactuals,
-    list_changing_constraints,
-    require_changeable,
-)
+from ironrule.explain.counterfactuals.find import find_counterfactuals
 from ironrule.explain.counterfactuals.options import ChangeOptions
+from ironrule.explain.counterfactuals.permitted import build_change_box, list_changing_constraints, require_changeable
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions, parse_budget
 from ironrule.explain.query import build_case, build_statistics, extend_to_named

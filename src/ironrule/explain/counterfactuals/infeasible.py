@@ -20,15 +20,15 @@ from ironrule.arrays import Points
 from ironrule.errors import ConstraintError, ModelError
 from ironrule.explain.context import ExplainerContext, decide_row
 from ironrule.explain.counterfactuals.bounds import extend_to_bounds
-from ironrule.explain.counterfactuals.find import build_change_box, format_range, list_changing_constraints
 from ironrule.explain.counterfactuals.options import ChangeOptions
+from ironrule.explain.counterfactuals.permitted import build_change_box, format_range, list_changing_constraints
 from ironrule.explain.enumerate import build_change_oracle
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_case, build_statistics, extend_to_named
 from ironrule.explain.roles import list_role_constraints
 from ironrule.oracles.protocol import BoxQuery, Run
-from ironrule.results.infeasibility import Infeasibility, NeededRestriction, Restriction
+from ironrule.results.changes.infeasibility import Infeasibility, NeededRestriction, Restriction
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.parser import parse_constraint

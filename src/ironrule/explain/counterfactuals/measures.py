@@ -13,7 +13,7 @@ import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array
 from ironrule.explain.context import ExplainerContext
-from ironrule.explain.counterfactuals.row_cost import RowCost
+from ironrule.explain.counterfactuals.costs.row_cost import RowCost
 from ironrule.results.counterfactuals import ChangeMeasures
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.space.feature import Feature, Value, is_missing

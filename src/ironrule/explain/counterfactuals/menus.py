@@ -13,14 +13,15 @@ from typing import Any
 
 from ironrule.errors import InputError, describe_value
 from ironrule.explain.context import ExplainerContext, decide_row
-from ironrule.explain.counterfactuals.find import find_counterfactuals, list_changing_constraints
+from ironrule.explain.counterfactuals.find import find_counterfactuals
 from ironrule.explain.counterfactuals.options import ChangeOptions
+from ironrule.explain.counterfactuals.permitted import list_changing_constraints
 from ironrule.explain.enumerate import list_changes
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions, parse_budget, parse_names
 from ironrule.oracles.geco.candidates import tabulate_distances
+from ironrule.results.changes.menu import ChangeMenu, MenuEntry
 from ironrule.results.counterfactuals import Counterfactuals
-from ironrule.results.menu import ChangeMenu, MenuEntry
 from ironrule.rule.counterfactual import Change, Counterfactual
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
@@ -38,7 +39,9 @@ def build_menu(
     """The minimal sets of features whose change gives the desired outcome, each with its cheapest change."""
     context, row = extend_to_row(context, row)
     limits, meter = list_changing_constraints(context, changes), options.start_meter()
-    listing = list_changes(context, row, options, changes.features_to_vary, limit, progress, constraints=limits)
+    listing = list_changes(
+        context, row, options, changes.features_to_vary, limit=limit, progress=progress, constraints=limits
+    )
     entries = []
     for one in listing:
         narrowed = replace(changes, features_to_vary=one.features)
@@ -62,7 +65,9 @@ def build_group_menu(
     context, row = extend_to_row(context, row)
     meter, entries, stopped = options.start_meter(), list[MenuEntry](), None
     for name, features in parse_groups(groups).items():
-        found = _find_one(context, row, options, replace(changes, features_to_vary=features), meter, progress)
+        found = _find_one(
+            context, row, options, replace(changes, features_to_vary=features), meter=meter, progress=progress
+        )
         best = found.items[0] if found is not None and found.items else None
         entries.append(_build_entry(context, name, features, best, found is not None and found.proven))
         stopped = stopped or ("budget" if found is None else found.statistics.stopped)
@@ -111,7 +116,7 @@ def _build_entry(
     minimal: bool | None = None,
 ) -> MenuEntry:
     distance = None if best is None else measure_distance(context.space, best.changes)
-    return MenuEntry(name, tuple(features), best, distance, proven, minimal)
+    return MenuEntry(name, tuple(features), best, distance=distance, proven=proven, minimal=minimal)
 
 
 def measure_distance(space: Space, changes: Sequence[Change]) -> float:

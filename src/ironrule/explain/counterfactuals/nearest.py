@@ -21,8 +21,8 @@ from ironrule.backends.registry import BOXES_PER_QUERY, find_nearest
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.additive import NearestChanges
 from ironrule.explain.counterfactuals.changed_rows import round_changes
+from ironrule.explain.counterfactuals.costs.row_cost import RowCost
 from ironrule.explain.counterfactuals.readable_numbers import RESOLUTION
-from ironrule.explain.counterfactuals.row_cost import RowCost
 from ironrule.explain.query import ask_oracle
 from ironrule.model.intervals import Gaps
 from ironrule.model.read_model import TabulatedModel

@@ -39,7 +39,7 @@ from ironrule.model.reduced_model import embed_model
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.protocol import BoxQuery, Case, Oracle, Run
 from ironrule.oracles.sampling import Sampling
-from ironrule.results.region import CounterfactualRegion, FeatureRange
+from ironrule.results.changes.region import CounterfactualRegion, FeatureRange
 from ironrule.rule.box import Box
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.instance_components import build_instance_components
@@ -106,7 +106,7 @@ def find_region(
             opposite = OppositeModel((context.model.primary,))
             require_desired(problem.case.embed(found), opposite, opposite)
     name = "Region" if problem.exact else "RegionSearch"
-    return _RegionBuilder(context, problem.case, grown, values, before, varying).build(
+    return _RegionBuilder(context, problem.case, grown, values=values, before=before, varying=varying).build(
         build_statistics(meter, name, options.seed, grown.stopped)
     )
 
@@ -390,6 +390,8 @@ class _RegionBuilder:
         first, last = feature.values[0], feature.values[-1]
         if codes is None or (codes[0] == 0 and codes[1] == codes[3]):
             ends: tuple[Value, Value] = (first, last) if feature.ordered else (None, None)
-            return FeatureRange(name, *ends, first, last, before, self.values[name], any_value=True)
+            return FeatureRange(
+                name, *ends, first=first, last=last, before=before, after=self.values[name], any_value=True
+            )
         low, high = self._get_value(name, codes[0]), self._get_value(name, codes[1])
-        return FeatureRange(name, low, high, first, last, before, self.values[name])
+        return FeatureRange(name, low, high, first=first, last=last, before=before, after=self.values[name])

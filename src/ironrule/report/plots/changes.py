@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from ironrule.report.plots import drawing
 from ironrule.report.plots.drawing import Drawing, LineSegment, Rectangle, Shape, TextLine, Triangle
+from ironrule.results.changes.menu import ChangeMenu, MenuEntry
+from ironrule.results.changes.region import CounterfactualRegion, FeatureRange
 from ironrule.results.counterfactuals import Counterfactuals
-from ironrule.results.menu import ChangeMenu, MenuEntry
-from ironrule.results.region import CounterfactualRegion, FeatureRange
 from ironrule.results.scope import DomainSummary
 from ironrule.rule.counterfactual import Change
 from ironrule.rule.phrasing import FeatureLabels
@@ -103,7 +103,9 @@ def draw_changes(changes: ChangesPlot) -> Drawing:
         for line in lines:
             shapes += _draw_change(line, top)
             top += ROW_HEIGHT
-        shapes.append(LineSegment(0, top + GAP / 2, drawing.CANVAS_WIDTH, top + GAP / 2, drawing.PALE, 0.6))
+        shapes.append(
+            LineSegment(0, top + GAP / 2, drawing.CANVAS_WIDTH, top + GAP / 2, stroke=drawing.PALE, width=0.6)
+        )
         top += GAP
     if changes.counterfactuals:
         shapes += _draw_marks_legend(top + 16)
@@ -123,11 +125,11 @@ def _draw_change(line: ChangeLine, top: float) -> list[Shape]:
     shapes += drawing.stack_lines(TEXT_X, middle + (4 if len(text) == 1 else -3), text, 12)
     if line.before is None and line.after is None:
         return shapes
-    shapes.append(LineSegment(LINE_X, middle, LINE_X + LINE_WIDTH, middle, drawing.PALE, 1.0))
+    shapes.append(LineSegment(LINE_X, middle, LINE_X + LINE_WIDTH, middle, stroke=drawing.PALE))
     if line.before is not None and line.after is not None:
         ends = (LINE_X + LINE_WIDTH * place for place in (line.before, line.after))
         first, last = ends
-        shapes.append(LineSegment(first, middle, last, middle, drawing.PROVEN_STYLE.colour, 3.0))
+        shapes.append(LineSegment(first, middle, last, middle, stroke=drawing.PROVEN_STYLE.colour, width=3.0))
     for place, is_new in ((line.before, False), (line.after, True)):
         if place is not None:
             shapes += _draw_mark(LINE_X + LINE_WIDTH * place, middle, is_new)
@@ -139,7 +141,7 @@ def _draw_mark(x: float, y: float, is_new: bool) -> list[Shape]:
     if is_new:
         return [Triangle(x, y - 2, 6.0, drawing.PROVEN_STYLE.colour)]
     half = MARK_SIZE / 2
-    return [Rectangle(x - half, y - half, MARK_SIZE, MARK_SIZE, drawing.PAPER, drawing.INK, kind="before")]
+    return [Rectangle(x - half, y - half, MARK_SIZE, MARK_SIZE, fill=drawing.PAPER, stroke=drawing.INK, kind="before")]
 
 
 def _draw_marks_legend(y: float) -> list[Shape]:
@@ -187,7 +189,7 @@ def _draw_range(one: FeatureRange, label: str, said: str, style: drawing.Verdict
             shapes += style.draw_area(LINE_X, middle - 7, LINE_WIDTH, 14, "region")
         return shapes
     width = max(LINE_WIDTH * (high - low), 3.0)
-    shapes.append(LineSegment(LINE_X, middle, LINE_X + LINE_WIDTH, middle, drawing.PALE, 1.0))
+    shapes.append(LineSegment(LINE_X, middle, LINE_X + LINE_WIDTH, middle, stroke=drawing.PALE))
     shapes += style.draw_area(LINE_X + LINE_WIDTH * low, middle - 7, width, 14, "region")
     for value, is_new in ((one.before, False), (one.after, True)):
         place = find_position(value, ends)

@@ -12,10 +12,10 @@ from ironrule.report.plots.drawing import Drawing, LineSegment, Rectangle, Shape
 from ironrule.report.plots.growth import build_growth_plot, draw_growth
 from ironrule.report.plots.needs import build_needs_plot, draw_needs
 from ironrule.report.plots.overview import build_overview, draw_overview
+from ironrule.results.changes.menu import ChangeMenu
+from ironrule.results.changes.region import CounterfactualRegion
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.explanation import Explanation
-from ironrule.results.menu import ChangeMenu
-from ironrule.results.region import CounterfactualRegion
 from ironrule.rule.phrasing import FeatureLabels
 from ironrule.space.space import Space
 

@@ -1,10 +1,10 @@
 """The cheapest counterfactuals of models that are sums of one function per feature, over whole intervals, at any cost.
 
-As in :mod:`.additive`, every readable number of a feature is an option. Between two neighbouring options what the model
-adds only rises or only falls, and what a number costs does not fall away from the row's own. So a number between the
-two gains no more than the better one of them, and costs no less than the nearer one. With choices that say just that,
-one for every pair of neighbours, the same search bounds from below what any counterfactual costs, whatever its numbers
-are; the difference from what was found is the resolution.
+As in :mod:`ironrule.explain.counterfactuals.additive`, every readable number of a feature is an option. Between two
+neighbouring options what the model adds only rises or only falls, and what a number costs does not fall away from the
+row's own. So a number between the two gains no more than the better one of them, and costs no less than the nearer one.
+With choices that say just that, one for every pair of neighbours, the same search bounds from below what any
+counterfactual costs, whatever its numbers are; the difference from what was found is the resolution.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ironrule.backends.additive.nearest import Assignment, CheapestChanges, Feat
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.additive import POSSIBILITIES, NearestChanges, ValueOptions, list_options
 from ironrule.explain.counterfactuals.changed_rows import ask_about_rows, build_changed_row
-from ironrule.explain.counterfactuals.cheapest_sum import CheapestSum, FeatureChoices, SumAnswer
-from ironrule.explain.counterfactuals.row_cost import RowCost
+from ironrule.explain.counterfactuals.costs.cheapest_sum import CheapestSum, FeatureChoices, SumAnswer
+from ironrule.explain.counterfactuals.costs.row_cost import RowCost
 from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.verdict.budget import BudgetExhausted, name_stop

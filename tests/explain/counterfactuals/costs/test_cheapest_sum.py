@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ironrule.backends.additive.nearest import Need
-from ironrule.explain.counterfactuals.cheapest_sum import CheapestSum, FeatureChoices
+from ironrule.explain.counterfactuals.costs.cheapest_sum import CheapestSum, FeatureChoices
 
 parts = st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.25])
 gains = st.sampled_from([-2.0, -0.5, 0.0, 0.5, 1.0, 1.75, 2.5])

@@ -15,9 +15,9 @@ from ironrule.backends.forest.backend import is_tree_sum
 from ironrule.backends.registry import build_case_oracle, find_nearest
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.additive import NearestChanges
-from ironrule.explain.counterfactuals.additive_cost import find_cheapest_additive_changes
-from ironrule.explain.counterfactuals.cheapest_boxes import CheapestBoxSearch
-from ironrule.explain.counterfactuals.row_cost import RowCost
+from ironrule.explain.counterfactuals.costs.additive_cost import find_cheapest_additive_changes
+from ironrule.explain.counterfactuals.costs.cheapest_boxes import CheapestBoxSearch
+from ironrule.explain.counterfactuals.costs.row_cost import RowCost
 from ironrule.model.read_model import TabulatedModel
 from ironrule.model.reduced_model import embed_model
 from ironrule.oracles.protocol import BoxQuery, Oracle, Run

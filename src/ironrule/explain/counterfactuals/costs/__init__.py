@@ -1,0 +1,1 @@
+"""Counterfactuals under any cost: what changes of a row cost, and the searches for the cheapest."""
