@@ -62,5 +62,5 @@ def build_parser() -> argparse.ArgumentParser:
         if command not in WITHOUT_PROJECT:
             add_project_options(child)
         child.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
-        child.set_defaults(run=command.run, command_parser=child)
+        child.set_defaults(run=command.run)
     return parser

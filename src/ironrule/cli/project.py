@@ -176,22 +176,32 @@ def _build_unknown_key_error(path: Path, name: str) -> InputError:
 
 
 def add_project_options(parser: argparse.ArgumentParser) -> None:
-    """``--project`` and ``--no-project``."""
+    """``--project`` and ``--no-project``; the other options must be there already."""
     group = parser.add_argument_group("project")
     text = f"the project file (default: {PROJECT_FILE} in this folder)"
     group.add_argument("--project", metavar="FILE", type=Path, help=text)
     group.add_argument("--no-project", action="store_true", help="use no project file")
-    parser.set_defaults(project_options=frozenset())  # the options that it stood in for
+    offered = {action.dest for action in parser._actions} | set(parser._defaults)
+    defaults = {key.option: parser.get_default(key.option) for key in KEYS.values() if key.option in offered}
+    # What is still this very list after parsing was not given: a value may be equal to the default, and options that
+    # may be repeated copy their default before they add to it.
+    marks: dict[str, list[Any]] = {option: [] for option in defaults}
+    parser.set_defaults(**marks, project_options=frozenset(), option_defaults=defaults, option_marks=marks)
 
 
 def apply_project(options: argparse.Namespace) -> None:
     """Let the project file stand in for options that were not given, say which, and require what is still missing."""
-    _sort_files(options)
+    defaults, marks = options.option_defaults, options.option_marks
+    absent = {option for option in defaults if getattr(options, option) is marks[option]}
+    for option in absent:
+        setattr(options, option, defaults[option])
+    if _sort_files(options):
+        absent = absent - {"data"} | {"model"}
     if not options.no_project:
         here = Path(PROJECT_FILE)
         path = options.project or (here if here.is_file() else None)
         if path is not None:
-            _fill_in(options, Project.read(path))
+            _fill_in(options, Project.read(path), absent)
     missing = [name for name in _list_needed(options) if getattr(options, name.strip("-").lower()) is None]
     if missing:
         raise InputError(
@@ -201,12 +211,14 @@ def apply_project(options: argparse.Namespace) -> None:
         )
 
 
-def _sort_files(options: argparse.Namespace) -> None:
-    """Of MODEL and DATA, one alone is what its ending says."""
+def _sort_files(options: argparse.Namespace) -> bool:
+    """Of MODEL and DATA, one alone is what its ending says; whether it is DATA."""
     if _list_needed(options) != ("MODEL", "DATA") or options.model is None or options.data is not None:
-        return
-    if options.model.name.lower().endswith(DATA_ENDINGS):
-        options.model, options.data = None, options.model
+        return False
+    if not options.model.name.lower().endswith(DATA_ENDINGS):
+        return False
+    options.model, options.data = None, options.model
+    return True
 
 
 def _list_needed(options: argparse.Namespace) -> tuple[str, ...]:
@@ -214,12 +226,10 @@ def _list_needed(options: argparse.Namespace) -> tuple[str, ...]:
     return getattr(options, "needed_files", None) or ()
 
 
-def _fill_in(options: argparse.Namespace, project: Project) -> None:
-    # What was given is another object than the default, even if it is equal to it.
-    offered = [option for option in project.settings if hasattr(options, option)]
-    taken = [option for option in offered if getattr(options, option) is options.command_parser.get_default(option)]
+def _fill_in(options: argparse.Namespace, project: Project, absent: set[str]) -> None:
+    taken = [option for option in project.settings if option in absent]
     for option in taken:
         setattr(options, option, project.settings[option])
     options.project_options = frozenset(taken)
-    if taken:
+    if taken and not options.json:  # programs read standard error too
         sys.stderr.write(f"using {project.path}: {', '.join(project.keys[option] for option in taken)}\n")
