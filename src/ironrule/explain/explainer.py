@@ -398,6 +398,8 @@ class Explainer:
         constraints: Sequence[str | Constraint] = (),
         cost: Cost | str = DEFAULT_COST,
         target: Any = None,
+        margin: float = 0.0,
+        models: Sequence[Any] = (),
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
@@ -409,7 +411,8 @@ class Explainer:
         ``resolution`` how far numbers were rounded to readable ones. Else GeCo finds diverse ones without useless
         changes. An oracle passed as ``algorithm``, such as ``GrowingSpheres()``, searches in its own way; nothing is
         proven then. ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and
-        highest values, or the list of categories; ``constraints`` come on top of the explainer's own.
+        highest values, or the list of categories; ``constraints`` come on top of the explainer's own. With a ``margin``,
+        each stays desired although scores move by that; further ``models`` must desire it as well.
         """
         from ironrule.explain.counterfactuals.find import find_counterfactuals
         from ironrule.explain.counterfactuals.options import ChangeOptions
@@ -425,6 +428,8 @@ class Explainer:
                 constraints=constraints,
                 cost=parse_cost(cost),
                 target=parse_target(target),
+                margin=margin,
+                models=models,
             ),
             progress,
         )
@@ -442,6 +447,8 @@ class Explainer:
         constraints: Sequence[str | Constraint] = (),
         cost: Cost | str = DEFAULT_COST,
         target: Any = None,
+        margin: float = 0.0,
+        models: Sequence[Any] = (),
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
@@ -458,21 +465,23 @@ class Explainer:
         from ironrule.explain.batch.run import choose_pool
         from ironrule.explain.counterfactuals.many import find_many_counterfactuals
         from ironrule.explain.counterfactuals.options import ChangeOptions
-        from ironrule.explain.counterfactuals.targets import build_target_context
+        from ironrule.explain.counterfactuals.targets import build_reached_context
 
-        wanted = parse_target(target)
+        changes = ChangeOptions(
+            algorithm=algorithm,
+            features_to_vary=features_to_vary,
+            permitted_range=permitted_range,
+            constraints=constraints,
+            cost=parse_cost(cost),
+            target=parse_target(target),
+            margin=margin,
+            models=models,
+        )
         return find_many_counterfactuals(
-            extend_to_rows(build_target_context(self._context, wanted, progress), rows),
+            extend_to_rows(build_reached_context(self._context, changes, progress), rows),
             rows,
             SearchOptions(k=k, budget=budget, seed=seed),
-            ChangeOptions(
-                algorithm=algorithm,
-                features_to_vary=features_to_vary,
-                permitted_range=permitted_range,
-                constraints=constraints,
-                cost=parse_cost(cost),
-                target=wanted,
-            ),
+            changes,
             folder=output,
             pool=choose_pool("local", workers, None),
             progress=progress,
