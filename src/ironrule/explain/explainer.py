@@ -411,8 +411,8 @@ class Explainer:
         ``resolution`` how far numbers were rounded to readable ones. Else GeCo finds diverse ones without useless
         changes. An oracle passed as ``algorithm``, such as ``GrowingSpheres()``, searches in its own way; nothing is
         proven then. ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and
-        highest values, or the list of categories; ``constraints`` come on top of the explainer's own. With a ``margin``,
-        each stays desired although scores move by that; further ``models`` must desire it as well.
+        highest values, or the list of categories; ``constraints`` come on top of the explainer's own. With a
+        ``margin``, each stays desired although scores move by that; further ``models`` must desire it as well.
         """
         from ironrule.explain.counterfactuals.find import find_counterfactuals
         from ironrule.explain.counterfactuals.options import ChangeOptions
@@ -566,13 +566,14 @@ class Explainer:
         features_to_vary: Sequence[str] | str = "all",
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
+        cost: Cost | str = DEFAULT_COST,
         limit: int | None = None,
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
     ) -> ChangeMenu:
         """All minimal sets of features whose change can give the desired outcome (:meth:`change_sets`), each with its
-        cheapest change, cheapest first: fewest features, then least distance. The options are those of
+        cheapest change, cheapest first: fewest features, then least distance, or by ``cost``. The options are those of
         :meth:`counterfactuals`; ``limit`` is the largest number of sets, smallest first. The budget is that of all
         searches together.
         """
@@ -580,7 +581,10 @@ class Explainer:
         from ironrule.explain.counterfactuals.options import ChangeOptions
 
         changes = ChangeOptions(
-            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
+            features_to_vary=features_to_vary,
+            permitted_range=permitted_range,
+            constraints=constraints,
+            cost=parse_cost(cost),
         )
         return build_menu(
             self._context, row, SearchOptions(budget=budget, seed=seed), changes, limit=limit, progress=progress
@@ -593,6 +597,7 @@ class Explainer:
         *,
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
+        cost: Cost | str = DEFAULT_COST,
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
@@ -604,7 +609,7 @@ class Explainer:
         from ironrule.explain.counterfactuals.menus import build_group_menu
         from ironrule.explain.counterfactuals.options import ChangeOptions
 
-        changes = ChangeOptions(permitted_range=permitted_range, constraints=constraints)
+        changes = ChangeOptions(permitted_range=permitted_range, constraints=constraints, cost=parse_cost(cost))
         options = SearchOptions(k=1, budget=budget, seed=seed)
         return build_group_menu(self._context, row, groups, options, changes=changes, progress=progress)
 

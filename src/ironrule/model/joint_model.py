@@ -1,7 +1,7 @@
 """Several decisions as one model that desires what all of them desire: :class:`JointModel`.
 
-A counterfactual is robust if it stays desired when scores move by a margin, and under other models too. So each model is
-asked with a threshold that is harder to pass, and all of them must agree. (A rule is robust the other way round: its
+A counterfactual is robust if it stays desired when scores move by a margin, and under other models too. So each model
+is asked with a threshold that is harder to pass, and all of them must agree. (A rule is robust the other way round: its
 models are asked with a threshold that is easier to pass, and what any of them desires is an exception.)
 
 To everybody who asks, this is a classifier of its own with the classes False and True. It is read by reading each
@@ -25,24 +25,36 @@ from ironrule.model.scores import Score, build_score
 JOINT_TARGET = DecisionTarget((True,))
 
 
+@dataclass(frozen=True, slots=True)
+class ModelColumns:
+    """The columns that a model takes of a table: their names and positions, None for all as they are; and whether it
+    takes them as a plain array.
+    """
+
+    names: tuple[str, ...] | None = None
+    positions: tuple[int, ...] | None = None
+    as_array: bool = False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class JointMember:
-    """A model, what it must reach, and how a table is laid out for it: some columns by name, or a plain array."""
+    """A model, what it must reach, and how a table is laid out for it: its columns by name and by position (None: all
+    columns as they are), or a plain array.
+    """
 
     model: Any
     target: DecisionTarget
     decision: Decision
     score: Score | None
-    names: tuple[str, ...] | None
-    as_array: bool
+    columns: ModelColumns
 
     def lay_out(self, table: Any) -> Any:
         """The table as the model takes it."""
         if isinstance(table, np.ndarray):
-            return table
+            return table if self.columns.positions is None else table[:, list(self.columns.positions)]
         frame = nw.from_native(table, eager_only=True)
-        chosen = frame if self.names is None else frame.select(list(self.names))
-        return chosen.to_numpy() if self.as_array else chosen.to_native()
+        chosen = frame if self.columns.names is None else frame.select(list(self.columns.names))
+        return chosen.to_numpy() if self.columns.as_array else chosen.to_native()
 
     def desired(self, table: Any) -> BoolArray:
         """Which rows the model desires."""
@@ -92,7 +104,9 @@ class JointModel:
         return np.asarray(np.min(scored, axis=0), dtype=np.float64)
 
 
-def list_joint_targets(models: Sequence[Any], target: DecisionTarget, margin: float) -> list[tuple[Any, DecisionTarget]]:
+def list_joint_targets(
+    models: Sequence[Any], target: DecisionTarget, margin: float
+) -> list[tuple[Any, DecisionTarget]]:
     """The models with what each must reach so that it still decides so when its scores move by the margin.
 
     Classifiers that decide by their labels must give a desired one too: labels need not be those of the largest
@@ -129,7 +143,7 @@ def parse_margin(margin: Any) -> float:
     return float(margin)
 
 
-def build_joint_model(targets: Sequence[tuple[Any, DecisionTarget]], columns: Sequence[tuple[Any, bool]]) -> JointModel:
+def build_joint_model(targets: Sequence[tuple[Any, DecisionTarget]], columns: Sequence[ModelColumns]) -> JointModel:
     """The model that desires what all of these desire; ``columns`` says for each how a table is laid out for it."""
     first = targets[0][0]
     shared = first if all(model is first for model, _ in targets) else None
@@ -139,9 +153,8 @@ def build_joint_model(targets: Sequence[tuple[Any, DecisionTarget]], columns: Se
             target,
             build_target_decision(model, target),
             build_score(model, target) if hasattr(model, "predict") else None,
-            None if shared is not None else names,
-            shared is None and as_array,
+            chosen if shared is None else ModelColumns(),
         )
-        for (model, target), (names, as_array) in zip(targets, columns, strict=True)
+        for (model, target), chosen in zip(targets, columns, strict=True)
     )
     return JointModel(members, shared)

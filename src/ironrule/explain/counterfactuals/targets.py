@@ -14,11 +14,18 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ironrule.arrays import BoolArray, Int64Array
+from ironrule.errors import InputError
 from ironrule.explain.context import ExplainerContext, build_context, list_seen_values
 from ironrule.explain.row_store import OutcomeSource
 from ironrule.model.blackbox import match_column_names
 from ironrule.model.decision import DecisionTarget
-from ironrule.model.joint_model import JOINT_TARGET, JointModel, build_joint_model, list_joint_targets
+from ironrule.model.joint_model import (
+    JOINT_TARGET,
+    JointModel,
+    ModelColumns,
+    build_joint_model,
+    list_joint_targets,
+)
 from ironrule.model.target import Target
 from ironrule.space.codes import EncodedTable
 from ironrule.space.feature import Value
@@ -104,17 +111,27 @@ def _build_robust_context(
 ) -> ExplainerContext:
     """The context of the model that desires what all of these desire with a threshold moved by the margin."""
     targets = list_joint_targets(models, target, margin)
-    joint = build_joint_model(targets, [_find_columns(model, context.table) for model, _ in targets])
+    joint = build_joint_model(targets, [_find_columns(context, model) for model, _ in targets])
     built = _build_other_context(context, joint, JOINT_TARGET, progress)
     return replace(built, category_lists=context.category_lists)
 
 
-def _find_columns(model: Any, table: Table) -> tuple[tuple[str, ...] | None, bool]:
-    """The columns of a table that a model takes, None for all, and whether it takes them as a plain array."""
+def _find_columns(context: ExplainerContext, model: Any) -> ModelColumns:
+    """The columns that a model takes of a table with all columns of the space."""
     fitted_on = getattr(model, "feature_names_in_", None)
-    if fitted_on is not None:
-        return match_column_names(fitted_on, table.names), False
-    return None, hasattr(model, "predict") and hasattr(model, "n_features_in_")
+    if fitted_on is None:
+        return ModelColumns(as_array=hasattr(model, "predict") and hasattr(model, "n_features_in_"))
+    names = match_column_names(fitted_on, context.table.names)
+    known = [name for name in context.table.names if name in context.space.columns]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InputError(
+            expected="all models must take columns of the explainer's space",
+            got=f"{unknown[0]!r}, which it does not have",
+            hint="build the explainer with a space that has the columns of all models",
+            code="missing-columns",
+        )
+    return ModelColumns(names, tuple(map(known.index, names)))
 
 
 def _build_other_context(
