@@ -22,7 +22,7 @@ from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
-from ironrule.wording import escape_controls, format_cost_resolution, format_resolution, join_lines
+from ironrule.wording import escape_controls, format_cost_resolution, format_count, format_resolution, join_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,6 +98,14 @@ class Counterfactuals(Sequence[Counterfactual]):
         if self.cost.is_usual:
             return format_resolution(self.resolution)
         return format_cost_resolution(self.resolution)
+
+    @property
+    def robustness(self) -> str:
+        """What else must not turn the decision back, behind a statement; empty where the model as it is counts."""
+        parts = [f"even if every score moves by {self.margin:g}"] if self.margin else []
+        if self.further_models:
+            parts.append(f"with {format_count(self.further_models, 'further model')}")
+        return " and ".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
         """The counterfactuals as plain data."""
