@@ -163,7 +163,9 @@ def _shift_columns(tree_sum: TreeSum, distance: int) -> TreeSum:
 
     def shift_split(split: TreeSplit) -> TreeSplit:
         require_readable(is_dataclass(split) and not isinstance(split, type), "a split that names no column")
-        return replace(split, column=split.column + distance)
+        known: Any = split  # a dataclass, as all splits of readers are
+        shifted: TreeSplit = replace(known, column=split.column + distance)
+        return shifted
 
     def shift_group(group: LinkedGroup) -> LinkedGroup:
         return replace(group, trees=tuple(map(shift_tree, group.trees)))
