@@ -134,6 +134,43 @@ def test_between_the_values_seen_all_models_agree_too() -> None:
     assert len(plain[0].changes) <= len(found[0].changes)
 
 
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 500), margin=st.sampled_from([0.0, 0.1, 0.3]))
+def test_nothing_nearer_lies_between_the_values_seen(seed: int, margin: float) -> None:
+    rng = np.random.default_rng(seed)
+    data = pd.DataFrame({"a": rng.normal(size=40).round(2), "b": rng.normal(size=40).round(2)})
+    models = [
+        DecisionTreeClassifier(max_depth=3, random_state=0).fit(
+            data, np.where(data["a"] + weight * data["b"] + rng.normal(0, 0.5, 40) > 0, "yes", "no")
+        )
+        for weight in (0.3, -0.5)
+    ]
+    # all cells of both trees at once: every threshold, with a point on it, and one a little above
+    cuts = [
+        np.concatenate([tree.tree_.threshold[tree.tree_.feature == column] for tree in models]) for column in (0, 1)
+    ]
+    grid = [np.unique([*data[name], *own, *(own + 1e-9)]) for name, own in zip(data, cuts, strict=True)]
+    inside = [one[(one >= data[name].min()) & (one <= data[name].max())] for name, one in zip(data, grid, strict=True)]
+    points = pd.DataFrame([(a, b) for a in inside[0] for b in inside[1]], columns=["a", "b"])
+    good = agree(models, points, margin)
+    denied = np.flatnonzero(~agree(models, data, margin))
+    assume(len({*models[0].predict(data)}) == 2 and len(denied))
+    own, reach = data.iloc[int(denied[0])], data.max() - data.min()
+    found = Explainer(models[0], data, desired="yes").counterfactuals(
+        int(denied[0]), k=1, margin=margin, models=models[1:]
+    )
+    assert found.proven
+    assert bool(found) == bool(good.any())
+    for one in found:
+        row = pd.DataFrame([dict(one.values)])[["a", "b"]]
+        assert agree(models, row, margin)[0]
+        changes = (points[good] != own).sum(axis=1)
+        assert len(one.changes) == changes.min()
+        distances = ((points[good] - own).abs() / reach).sum(axis=1)[changes == changes.min()]
+        distance = float(((row.iloc[0] - own).abs() / reach).sum())
+        assert distance <= distances.min() + found.resolution * len(one.changes) + 1e-6
+
+
 def test_an_approved_row_may_lack_the_margin() -> None:
     model, points = make_case("forest", 3)
     explainer = Explainer(model, points, desired="yes", domain="seen")
