@@ -4,7 +4,8 @@ The document is that of the counterfactuals (:meth:`ironrule.results.counterfact
 still reads it, with more fields under the same digest: ``asked`` (what could change), ``measures`` (cost and distances
 of each), ``region`` (ranges around the first), ``menu`` (all minimal sets of features), ``infeasibility`` (which
 restrictions forbid every counterfactual, where there is provably none), and ``unfinished``, the names of those of them
-that were wanted and for which no time was left. All searches of a request share its budget.
+that were wanted and for which no time was left. All searches of a request share its seconds, and each may use the
+evaluations that the first one left.
 """
 
 from __future__ import annotations

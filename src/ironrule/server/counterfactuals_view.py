@@ -6,6 +6,7 @@ Records of earlier versions have only some of this; what they do not have is not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ironrule.report.plots.changes import build_changes_plot, draw_changes
@@ -61,7 +62,7 @@ def render_counterfactuals_drawing(service: Service, number: int) -> str | None:
     document = read_record(service, number, "counterfactuals").document
     if not document["counterfactuals"] or FORMAT_FIELD not in document:
         return None
-    labels = FeatureLabels.from_space(service.served_model.space, "unquoted")
+    labels = replace(FeatureLabels.from_space(service.served_model.space, "unquoted"), friendly=True)
     return render_svg(draw_changes(build_changes_plot(Counterfactuals.from_dict(document), labels)), "drawing")
 
 
@@ -80,7 +81,7 @@ def _describe_cost_unit(cost: Cost) -> str:
     scale = {"range": "as a share of its range", "mad": "in its median absolute deviations"}.get(
         cost.scale, "as the share of past rows that it moves past"
     )
-    each = f"The distance of a number is how far it moves, {scale}; that of any other value is 1."
+    each = f"The distance of a number is how far it moves, {scale}; that of a category, or of a missing value, is 1."
     if cost.norm == "fewest":
         total = "Nearest means fewest changes, then the least sum of distances."
     else:
