@@ -34,9 +34,8 @@ def take_shot(page: Page, name: str, size: str) -> None:
     """The page as a picture, the whole of some."""
     path = HERE / f"{name}-{size}.png"
     page.wait_for_load_state("networkidle" if name != "job" else "load")
-    page.screenshot(
-        path=path, full_page=name in ("applicant", "counterfactuals", "explanation", "ladder", "part", "what-if")
-    )
+    is_whole = name in ("applicant", "explanation", "ladder", "part", "what-if")
+    page.screenshot(path=path, full_page=is_whole or (name, size) == ("counterfactuals", "desktop"))
     Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)  # a quarter of the size
 
 

@@ -106,7 +106,7 @@ def test_from_the_search_to_the_checked_proof(page: Page, client: httpx.Client, 
 def test_counterfactuals_and_other_settings(page: Page, client: httpx.Client) -> None:
     page.goto(f"{client.base_url}/applicants/{DENIED}")
     page.get_by_text("What would have changed the outcome?").click()
-    page.get_by_role("checkbox", name="duration in month", exact=True).check()
+    page.get_by_role("checkbox", name="age in years", exact=True).check()
     check_accessibility(page)
     page.get_by_label("Constraints on the changes").fill("cf.job == x.job")
     page.get_by_role("button", name="Find the nearest changes").click()
@@ -186,6 +186,8 @@ def test_the_keyboard_alone_is_enough(wide: Page, client: httpx.Client) -> None:
     page.wait_for_url(f"**/applicants/{DENIED}")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")  # the skip link
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Explain in a few conditions")).to_be_focused()
     page.keyboard.press("Tab")
     expect(page.get_by_role("button", name="Explain", exact=True)).to_be_focused()
     page.keyboard.press("Enter")

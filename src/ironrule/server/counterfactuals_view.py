@@ -158,6 +158,7 @@ def _build_region_view(
             }
             for one in region["ranges"]
         ],
+        "has_room": any(one["any_value"] or one["low"] != one["high"] for one in region["ranges"]),
         "proven": region["verdict"]["kind"] == "proven",
         "maximal": region["maximal"],
         "rounded": region["rounded"] != region["rule"],

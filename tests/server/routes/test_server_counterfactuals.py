@@ -186,6 +186,14 @@ def test_a_region_ignores_typed_limits_and_says_so(client: httpx.Client) -> None
     assert "do not look at the constraints" in client.get(where).text
 
 
+def test_no_range_is_shown_where_there_is_only_one_value(client: httpx.Client) -> None:
+    where = ask_by_form(client, prices="duration_in_month=inf")  # the nearest change is then that of a category
+    page, data = client.get(where).text, client.get(f"{where}.json").json()
+    assert not data["region"]["has_room"]
+    assert "no wider range was found" in page
+    assert "Any value in these ranges would do" not in page
+
+
 def test_roles_and_values_with_markup(tmp_path: Path) -> None:
     values = np.random.default_rng(1).integers(0, 10, (200, 2))
     table = pd.DataFrame({"a": values[:, 0], EVIL: values[:, 1], "kind": np.where(values[:, 1] > 5, EVIL, "plain")})
