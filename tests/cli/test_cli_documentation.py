@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "cli.md"
-COMMANDS = ("demo", "explain", "check", "judge", "counterfactual", "inspect")
+COMMANDS = ("demo", "explain", "check", "judge", "counterfactual", "inspect", "init")
 SECONDS = re.compile(r"\d+\.\d+ s\.")
 
 

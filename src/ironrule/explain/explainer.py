@@ -432,7 +432,7 @@ class Explainer:
     def counterfactuals_many(
         self,
         rows: Any = None,
-        k: int = 1,
+        k: int = DEFAULTS.k,
         *,
         output: str | Path | None = None,
         workers: int | None = None,
