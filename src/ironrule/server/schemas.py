@@ -221,7 +221,8 @@ class RecordResponse(BaseModel):
     row: int | None
     recorded_at: str
     document: dict[str, Any] = Field(
-        description="the explanation, certificate and all, the ladder, or the counterfactuals"
+        description="the explanation, certificate and all, the ladder, or the counterfactuals with what was asked, "
+        "their measures, region, menu and infeasibility, and what is unfinished"
     )
 
 

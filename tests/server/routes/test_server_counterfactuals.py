@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from server_examples import DENIED, open_client, open_server
+from sklearn.linear_model import LogisticRegression
 
 from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.options import SearchOptions
@@ -192,6 +193,28 @@ def test_no_range_is_shown_where_there_is_only_one_value(client: httpx.Client) -
     assert not data["region"]["has_room"]
     assert "no wider range was found" in page
     assert "Any value in these ranges would do" not in page
+
+
+def test_how_far_numbers_were_rounded_is_told(tmp_path: Path) -> None:
+    rows = pd.DataFrame(np.random.default_rng(2).uniform(0, 1000, (300, 3)), columns=["income", "debt", "age"])
+    model = LogisticRegression(max_iter=10_000).fit(rows, rows["income"] - rows["debt"] > 123.456)
+    served = ServedModel.from_model(model, rows, "numbers", desired=True)
+    with open_client(served, tmp_path) as client:
+        row = client.get("/api/applicants?outcome=undesired").json()["applicants"][0]["row"]
+        usual, summed = (
+            client.get(f"{ask_by_form(client, row=row, cost=cost)}.json").json() for cost in ("fewest", "l1")
+        )
+        record = client.get(f"/api/explanations/{usual['record']['number']}").json()["document"]
+    assert usual["proven"]
+    assert summed["proven"]
+    assert record["resolution"] > 0
+    assert usual["proof_text"][1] == (
+        "Numbers were rounded to readable ones. Fewer changes cannot do, and as many changes can be nearer by "
+        f"{100 * record['resolution']:g}% of the range of each number that changes, at the most."
+    )
+    assert summed["costs"][0].startswith(("1 change, cost", "2 changes, cost"))
+    assert "nothing costs less by more than" in summed["proof_text"][1]
+    assert summed["cost_note"].startswith("Nearest means the least sum of distances.")
 
 
 def test_roles_and_values_with_markup(tmp_path: Path) -> None:
