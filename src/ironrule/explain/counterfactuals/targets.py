@@ -1,7 +1,9 @@
 """Counterfactuals that reach something else than the explainer's desired outcome.
 
 The same model, data and space with another decision: the model is read and compiled for it once, and its outcomes of
-the past rows are what the model says now. The last few targets are kept.
+the past rows are what the model says now. The last few targets are kept. A feature may be an interval for the
+explainer's own outcome and not for a target: a band of a linear model's scores may lie between two values. Only values
+seen are searched then, so nothing is proven.
 """
 
 from __future__ import annotations
@@ -70,6 +72,7 @@ def build_target_context(context: ExplainerContext, target: Target | None, progr
         old = context.arguments
         arguments = replace(old, models=old.models[:1], target=wanted, space=list_seen_values(context))
         built = build_context(arguments, RecodedRows(context), progress, warn=False)
-        return replace(built, row_store=context.row_store)
+        narrowed = frozenset(built.obstacles) - frozenset(context.obstacles)
+        return replace(built, row_store=context.row_store, narrowed=narrowed)
 
     return context.row_contexts.get(("target", repr(wanted)), build)
