@@ -266,3 +266,19 @@ def test_a_batch_uses_the_cost(fitted):
     batch = fitted.counterfactuals_many([3, 5, 7], cost=cost, workers=1)
     alone = [fitted.counterfactuals(row, 1, cost=cost) for row in (3, 5, 7)]
     assert [each.items for each in batch] == [each.items for each in alone]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_cost_is_that_of_the_number_which_a_column_of_float32_holds(seed):
+    """-0.4 is held as a number a little below -0.4: past rows that have it are not passed by a change to it."""
+    rng = np.random.default_rng(seed)
+    data = pd.DataFrame(rng.normal(size=(40, 2)).round(1).astype(np.float32), columns=["income", "debt"])
+    model = LogisticRegression().fit(data, (data["income"] > data["debt"]).astype(int))
+    explainer = Explainer(model, data, desired=1)
+    row = int(np.flatnonzero(~explainer.outcomes)[0])
+    found = explainer.counterfactuals(row, k=2, cost=Cost("l1", scale="percentile"))
+    assert len(found)
+    for item, measured in zip(found, found.measure(), strict=True):
+        after = {change.feature: np.float32(change.after) for change in item.changes}
+        moved = [np.mean(data[name] < value) - np.mean(data[name] < data[name][row]) for name, value in after.items()]
+        assert measured.cost == pytest.approx(np.abs(moved).sum())
