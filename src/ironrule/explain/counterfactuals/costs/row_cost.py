@@ -40,6 +40,7 @@ MAX_STEPS = 5_000  # values that a number may take by its step
 MAX_SHARE = 0.05  # of a cost: what is only known more coarsely is not called the nearest
 MAX_SHARE_OF_LARGEST = 0.005  # the same of the largest change of one feature, for changes that cost little
 DOUBLE = np.dtype(np.float64)
+HIDDEN_SHARE = 1e-9  # of a cost: what tables round away, if it is less
 TABLE_BITS = 40  # of the largest part: smaller ones are rounded to multiples of its share by this power of two
 
 
@@ -145,6 +146,13 @@ class RowCost:
         if self.cost.norm == "fewest" and less < math.floor(more):
             return math.inf
         return max(0.0, more - less) * self.distance_unit
+
+    def find_resolution(self, values: Mapping[str, Value], bound: float) -> float:
+        """By how much something may cost less than a counterfactual, where nothing is below a bound in the table. Since
+        tables are rounded down, that is so without rounding too; a difference that is nothing beside the cost is none.
+        """
+        apart = self.measure_difference(self.measure_row(values), bound)
+        return apart if apart > HIDDEN_SHARE * self.measure_distance(values) else 0.0
 
     def is_close(self, values: Mapping[str, Value], apart: float) -> bool:
         """Whether a counterfactual of which it is known that nothing costs less by more than ``apart`` is to be called
