@@ -57,7 +57,9 @@ def test_the_demo_tells_another_row_with_json(run):
 
 
 def test_an_applicant_who_is_not_denied_is_refused_with_one_who_is(refused):
-    assert "the model does not deny applicant 0; it denies applicant 1" in refused("demo", "--model", "tree", "--row", "0")
+    assert "the model does not deny applicant 0; it denies applicant 1" in refused(
+        "demo", "--model", "tree", "--row", "0"
+    )
     assert "the row number must be from 0 to 999, got 1000" in refused("demo", "--model", "tree", "--row", "1000")
 
 
