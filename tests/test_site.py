@@ -55,7 +55,9 @@ def test_the_site_describes_every_public_name_with_its_docstring(site: Path) -> 
         for name in list_described(file.read_text(encoding="utf-8"))
     }
     assert set(ironrule.__all__) <= found
-    assert "Explains single decisions of a classifier by rules." in read(site, "reference/explainer")
+    page = read(site, "reference/explainer")
+    assert "Explains single decisions of a classifier by rules." in page
+    assert 'href="../spaces/#ironrule.SqlQuery"' in page  # a link from a docstring
 
 
 def list_described(page: str) -> list[str]:
@@ -112,8 +114,11 @@ def test_headings_have_the_fragments_of_the_repositorys_view() -> None:
 
 
 @needs_mkdocs
-def test_examples_in_docstrings_become_blocks_and_roles_become_code() -> None:
+def test_examples_in_docstrings_become_blocks_and_references_become_links() -> None:
     from tools.site_docstrings import write_markdown
 
-    docstring = "Like :class:`Rule`.\n\nSo:\n>>> 1 + 1  # doctest: +SKIP\n2\n\nEnd."
-    assert write_markdown(docstring) == "Like `Rule`.\n\nSo:\n\n```pycon\n>>> 1 + 1\n2\n```\n\nEnd."
+    docstring = (
+        "Like :class:`~ironrule.rule.rule.Rule` in :mod:`ironrule.rule`.\n\nSo:\n>>> 1 + 1  # doctest: +SKIP\n2\n\nEnd."
+    )
+    text = "Like [`Rule`][ironrule.Rule] in `ironrule.rule`."
+    assert write_markdown(docstring) == f"{text}\n\nSo:\n\n```pycon\n>>> 1 + 1\n2\n```\n\nEnd."
