@@ -184,6 +184,7 @@ def _use_explainer(explainer: Any) -> None:
     explanation = explainer.explain(row)
     explainer.judge(row, explanation, budget=5)
     explainer.counterfactuals(row, k=2, budget=5)
+    explainer.ladder(row, most=4, budget=5)
     explainer.explain(row, "greedy_cf", budget=5)
 
 
@@ -197,7 +198,8 @@ def run_recipes() -> None:
         _use_explainer(Explainer(model, table, desired=model.classes_[1]))
     for decide in (_decide, _decide_by_sum):
         _use_explainer(Explainer(decide, _build_table()))
-    run_command(["demo"])
+    for model in ("boosting", "tree"):
+        run_command(["demo", "--model", model])
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape
 from ironrule.cli import main
 
 PICTURE = Path(__file__).parents[1] / "demo.svg"
-COMMAND = ("demo", "--model", "boosting")
+COMMAND = ("demo",)
 COLUMNS, CELL, LINE, SIZE, MARGIN = 80, 9.6, 20, 16, 24  # of the text, in cells and pixels
 BACKGROUND, PLAIN = "#1d1f21", "#d0d3d4"
 COLOURS = {"31": "#e06c75", "32": "#98c379", "33": "#e5c07b", "2": "#8f9396"}

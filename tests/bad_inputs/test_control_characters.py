@@ -83,7 +83,7 @@ RESULTS: dict[str, Show] = {
     "forbidding restrictions": lambda x, _: x.find_forbidding_restrictions(ROW, features_to_vary=[]),
     "diverse counterfactuals": lambda x, _: x.diverse_counterfactuals(ROW, k=2),
     "past counterfactuals": lambda x, _: x.past_counterfactuals(ROW),
-    "batch of counterfactuals": lambda x, _: x.counterfactuals_many([0], workers=1, progress=False),
+    "batch of counterfactuals": lambda x, _: x.counterfactuals_many([0], k=1, workers=1, progress=False),
     "diagnosis": lambda x, e: x.diagnose(e),
     "recheck": lambda x, e: x.recheck({BROKEN: e}),
     "rechecked": lambda x, e: x.recheck({BROKEN: e})[0],

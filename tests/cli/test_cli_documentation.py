@@ -11,7 +11,7 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 SHOWN = {  # the commands whose output a page shows
-    "cli.md": ("demo", "explain", "check", "judge", "counterfactual", "inspect"),
+    "cli.md": ("demo", "explain", "check", "judge", "counterfactual", "inspect", "init"),
     "tutorials/csv_to_rules.md": ("inspect", "explain", "check", "batch", "report"),
 }
 SECONDS = re.compile(r"\d+\.\d+ s\.")

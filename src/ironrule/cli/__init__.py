@@ -2,6 +2,7 @@
 
     parser      all commands, and how their errors are raised
     options     options that several commands share
+    project     the project file, which stands in for options that are not given
     files       read data and model files
     inputs      from the options to an explainer and a row
     saved       explanations that were written to files
@@ -26,6 +27,7 @@ from collections.abc import Sequence
 from ironrule.cli.errors import INTERRUPTED_CODES, ignore_broken_pipe, print_warnings_as_lines, run_with_exit_code
 from ironrule.cli.output import write_result
 from ironrule.cli.parser import build_parser
+from ironrule.cli.project import apply_project
 from ironrule.cli.terminal import render_for
 from ironrule.interrupts import CommandSignals, use_interrupt_flag
 
@@ -53,6 +55,8 @@ def run_process() -> int:
 
 def _run_command(arguments: list[str], as_json: bool) -> int:
     options = build_parser().parse_args(arguments)
+    if hasattr(options, "no_project"):
+        apply_project(options)
     # What a user's model prints must not end up in the result.
     with render_for(sys.stdout), contextlib.redirect_stdout(sys.stderr), print_warnings_as_lines(as_json):
         result = options.run(options)

@@ -33,6 +33,9 @@ CLI_HINTS: dict[str, str | None] = {
     "output-required": "save the model with a single output",
     "probabilities-required": "save the model with its sigmoid or softmax, or explain it from Python",
     "network-classes": "save the model with one output, or with two; explain one of more classes from Python",
+    # The messages say what must hold, and other searches are chosen in Python.
+    **dict.fromkeys(("bad-cost", "unknown-cost", "bad-target", "scores-required", "past-rows-required")),
+    "unsuitable-model": None,
 }
 
 

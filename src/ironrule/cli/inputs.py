@@ -151,14 +151,17 @@ def parse_row(text: str) -> int | Row:
 def read_space(options: argparse.Namespace, data: Any, columns: Sequence[str] | None = None) -> Space:
     """The space from the file that the user gave, or as inferred from the data."""
     from ironrule.model.blackbox import match_column_names
+    from ironrule.space.roles import parse_roles
     from ironrule.space.space import Space
     from ironrule.space.table import read_table
 
     if options.space is not None:
         hint = "check the path, or make one: ironrule inspect DATA --output space.toml"
-        return Space.from_file(require_file(options.space, "space file", hint), data)
-    chosen = None if columns is None else match_column_names(columns, read_table(data).names)
-    return Space.infer(data, columns=chosen)
+        space = Space.from_file(require_file(options.space, "space file", hint), data)
+    else:
+        chosen = None if columns is None else match_column_names(columns, read_table(data).names)
+        space = Space.infer(data, columns=chosen)
+    return space if options.roles is None else space.with_roles(parse_roles(options.roles))
 
 
 def _get_row(wanted: int | Row, files: InputFiles, target: str | None) -> Row:

@@ -20,9 +20,16 @@ if TYPE_CHECKING:
 MANY: dict[str, Any] = {"nargs": "+", "action": "extend"}  # values; the option may be repeated for more
 
 
+def need_files(parser: argparse.ArgumentParser, *names: str) -> None:
+    """These files must be given, on the command line or in the project file."""
+    parser.set_defaults(needed_files=(*(parser.get_default("needed_files") or ()), *names))
+
+
 def add_data_options(parser: argparse.ArgumentParser) -> None:
     """The data file and how to read it as a space."""
-    parser.add_argument("data", metavar="DATA", type=Path, help="past rows: .csv, .csv.gz, .tsv or .parquet")
+    text = "past rows: .csv, .csv.gz, .tsv or .parquet"
+    parser.add_argument("data", metavar="DATA", type=Path, nargs="?", help=text)
+    need_files(parser, "DATA")
     add_space_options(parser.add_argument_group("data"))
 
 
@@ -32,6 +39,7 @@ def add_space_options(group: argparse._ActionsContainer) -> None:
     group.add_argument("--target", metavar="COLUMN", help=text)
     text = "a file with the domains of the features (see ironrule inspect)"
     group.add_argument("--space", metavar="FILE", type=Path, help=text)
+    group.set_defaults(roles=None)  # which a project file may have
 
 
 def add_cache_option(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +51,8 @@ def add_cache_option(parser: argparse.ArgumentParser) -> None:
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """The model file, and what counts as desired."""
     text = "a fitted model: .skops, .onnx, or .pkl and .joblib if trusted"
-    parser.add_argument("model", metavar="MODEL", type=Path, help=text)
+    parser.add_argument("model", metavar="MODEL", type=Path, nargs="?", help=text)
+    need_files(parser, "MODEL")
     add_desired_and_trust_options(parser.add_argument_group("model"))
 
 

@@ -16,6 +16,7 @@ from ironrule.cli.commands import (
     counterfactual,
     demo,
     explain,
+    init,
     inspect,
     judge,
     ladder,
@@ -24,9 +25,14 @@ from ironrule.cli.commands import (
     report,
     serve,
 )
+from ironrule.cli.project import add_project_options
 from ironrule.errors import InputError
 
-COMMANDS = (demo, explain, ladder, batch, report, check, judge, recheck, counterfactual, reasons, inspect, serve, audit)
+COMMANDS = (
+    *(demo, init, explain, ladder, batch, report, check, judge, recheck, counterfactual),
+    *(reasons, inspect, serve, audit),
+)
+WITHOUT_PROJECT = (demo, init, audit)  # no file of the user's is read there
 DESCRIPTION = "Explain one decision of a classifier by a rule without exceptions."
 EPILOG = "Every command has --help, and --json for programs. Set IRONRULE_DEBUG=1 to see the traceback of an error."
 
@@ -53,6 +59,8 @@ def build_parser() -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         command.add_options(child)
+        if command not in WITHOUT_PROJECT:
+            add_project_options(child)
         child.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
         child.set_defaults(run=command.run)
     return parser

@@ -32,6 +32,8 @@ from ironrule.wording import format_count, format_names, format_size, format_val
 
 if TYPE_CHECKING:
     from ironrule.checker.result import Check
+    from ironrule.results.changes.infeasibility import Infeasibility
+    from ironrule.results.changes.region import CounterfactualRegion
     from ironrule.results.counterfactuals import Counterfactuals
     from ironrule.results.diagnosis import Diagnosis
     from ironrule.results.explanation import Explanation, Statistics
@@ -139,8 +141,12 @@ def render_diagnosis(diagnosis: Diagnosis) -> str:
     return "\n".join(("", format_line("Why the rule is long", "bold"), *lines))
 
 
-def render_counterfactuals(counterfactuals: Counterfactuals) -> str:
-    """The changes per counterfactual, or a line that none was found."""
+def render_counterfactuals(
+    counterfactuals: Counterfactuals,
+    regions: Sequence[CounterfactualRegion] = (),
+    reason: Infeasibility | None = None,
+) -> str:
+    """The changes per counterfactual, or a line that none was found, or the reason why there is none; then regions."""
     none = "No counterfactual was found. That is no proof that there is none: allow more changes or a larger budget."
     if counterfactuals.proven:
         none = "There is no counterfactual, and that is proven: allow more changes."
@@ -149,6 +155,10 @@ def render_counterfactuals(counterfactuals: Counterfactuals) -> str:
         within = counterfactuals.within
         nearest = f"Proven: each is the nearest that does not change all the features of one above{within}."
         parts.append(format_line(nearest))
+    if counterfactuals.items and counterfactuals.robustness:
+        parts.append(format_line(f"Robust: each is reached {counterfactuals.robustness}."))
+    parts += [format_line(f"Region {place}: {region}.") for place, region in enumerate(regions, 1)]
+    parts += [] if reason is None else map(format_line, str(reason).splitlines())
     stopped = _render_stop(describe_counterfactuals_stop(counterfactuals.statistics))
     return "\n".join((*parts, *stopped, _render_statistics(counterfactuals.statistics)))
 

@@ -63,7 +63,7 @@ MEGABYTE = 1_000_000
 def build_trust_error(file: str, untrusted: Sequence[str]) -> InputError:
     """The error for types that are not trusted; its hint says how to trust those that are well known."""
     dangerous = [name for name in untrusted if _is_dangerous(name)]
-    known = [name for name in untrusted if name not in dangerous and name.split(".")[0] in KNOWN_LIBRARIES]
+    known = [name for name in untrusted if is_well_known_type(name)]
     other = [name for name in untrusted if name not in dangerous and name not in known]
     if dangerous:
         return InputError(
@@ -82,6 +82,11 @@ def build_trust_error(file: str, untrusted: Sequence[str]) -> InputError:
         hint=f"if you trust them, add --trust {shlex.join(known)}",
         code="untrusted-types",
     )
+
+
+def is_well_known_type(name: str) -> bool:
+    """Whether a type belongs to a well-known library, and loading it runs no other code."""
+    return not _is_dangerous(name) and name.split(".")[0] in KNOWN_LIBRARIES
 
 
 def _is_dangerous(name: str) -> bool:

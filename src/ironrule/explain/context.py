@@ -43,7 +43,7 @@ from ironrule.model.history import History, build_history, fingerprint_outcomes
 from ironrule.model.intervals import Gaps, RefinedSpace, find_gaps, refine_space
 from ironrule.model.population import Population
 from ironrule.model.protocol import Model, NormalForm, Unreadable
-from ironrule.model.read_model import read_models
+from ironrule.model.read_model import list_member_reads, read_models
 from ironrule.model.reduced_model import embed_model, lift_model
 from ironrule.results.scope import DomainSummary, remove_numbers, summarize_domains
 from ironrule.rule.instance_components import ComponentCache
@@ -417,7 +417,8 @@ def _refine_domains(
     try:
         each = read_models(arguments.models, model_set, space, checked, arguments.target, known=known)
         reads = [read for _, read in each]
-        refined = refine_space(space, [model for model, _ in each], reads, table)
+        members = [one for pair in each for one in list_member_reads(*pair)]
+        refined = refine_space(space, [model for model, _ in members], [read for _, read in members], table)
     except Unreadable as reason:
         _require_intervals(arguments, str(reason))
         return RefinedDomains(_keep_seen_values(space, str(reason)), None)

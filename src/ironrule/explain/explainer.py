@@ -398,6 +398,8 @@ class Explainer:
         constraints: Sequence[str | Constraint] = (),
         cost: Cost | str = DEFAULT_COST,
         target: Any = None,
+        margin: float = 0.0,
+        models: Sequence[Any] = (),
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
@@ -409,7 +411,8 @@ class Explainer:
         ``resolution`` how far numbers were rounded to readable ones. Else GeCo finds diverse ones without useless
         changes. An oracle passed as ``algorithm``, such as ``GrowingSpheres()``, searches in its own way; nothing is
         proven then. ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and
-        highest values, or the list of categories; ``constraints`` come on top of the explainer's own.
+        highest values, or the list of categories; ``constraints`` come on top of the explainer's own. With a
+        ``margin``, each stays desired although scores move by that; further ``models`` must desire it as well.
         """
         from ironrule.explain.counterfactuals.find import find_counterfactuals
         from ironrule.explain.counterfactuals.options import ChangeOptions
@@ -425,6 +428,8 @@ class Explainer:
                 constraints=constraints,
                 cost=parse_cost(cost),
                 target=parse_target(target),
+                margin=margin,
+                models=models,
             ),
             progress,
         )
@@ -432,7 +437,7 @@ class Explainer:
     def counterfactuals_many(
         self,
         rows: Any = None,
-        k: int = 1,
+        k: int = DEFAULTS.k,
         *,
         output: str | Path | None = None,
         workers: int | None = None,
@@ -442,6 +447,8 @@ class Explainer:
         constraints: Sequence[str | Constraint] = (),
         cost: Cost | str = DEFAULT_COST,
         target: Any = None,
+        margin: float = 0.0,
+        models: Sequence[Any] = (),
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
@@ -458,21 +465,23 @@ class Explainer:
         from ironrule.explain.batch.run import choose_pool
         from ironrule.explain.counterfactuals.many import find_many_counterfactuals
         from ironrule.explain.counterfactuals.options import ChangeOptions
-        from ironrule.explain.counterfactuals.targets import build_target_context
+        from ironrule.explain.counterfactuals.targets import build_reached_context
 
-        wanted = parse_target(target)
+        changes = ChangeOptions(
+            algorithm=algorithm,
+            features_to_vary=features_to_vary,
+            permitted_range=permitted_range,
+            constraints=constraints,
+            cost=parse_cost(cost),
+            target=parse_target(target),
+            margin=margin,
+            models=models,
+        )
         return find_many_counterfactuals(
-            extend_to_rows(build_target_context(self._context, wanted, progress), rows),
+            extend_to_rows(build_reached_context(self._context, changes, progress), rows),
             rows,
             SearchOptions(k=k, budget=budget, seed=seed),
-            ChangeOptions(
-                algorithm=algorithm,
-                features_to_vary=features_to_vary,
-                permitted_range=permitted_range,
-                constraints=constraints,
-                cost=parse_cost(cost),
-                target=wanted,
-            ),
+            changes,
             folder=output,
             pool=choose_pool("local", workers, None),
             progress=progress,
@@ -557,13 +566,14 @@ class Explainer:
         features_to_vary: Sequence[str] | str = "all",
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
+        cost: Cost | str = DEFAULT_COST,
         limit: int | None = None,
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
     ) -> ChangeMenu:
         """All minimal sets of features whose change can give the desired outcome (:meth:`change_sets`), each with its
-        cheapest change, cheapest first: fewest features, then least distance. The options are those of
+        cheapest change, cheapest first: fewest features, then least distance, or by ``cost``. The options are those of
         :meth:`counterfactuals`; ``limit`` is the largest number of sets, smallest first. The budget is that of all
         searches together.
         """
@@ -571,7 +581,10 @@ class Explainer:
         from ironrule.explain.counterfactuals.options import ChangeOptions
 
         changes = ChangeOptions(
-            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
+            features_to_vary=features_to_vary,
+            permitted_range=permitted_range,
+            constraints=constraints,
+            cost=parse_cost(cost),
         )
         return build_menu(
             self._context, row, SearchOptions(budget=budget, seed=seed), changes, limit=limit, progress=progress
@@ -584,6 +597,7 @@ class Explainer:
         *,
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
+        cost: Cost | str = DEFAULT_COST,
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
@@ -595,7 +609,7 @@ class Explainer:
         from ironrule.explain.counterfactuals.menus import build_group_menu
         from ironrule.explain.counterfactuals.options import ChangeOptions
 
-        changes = ChangeOptions(permitted_range=permitted_range, constraints=constraints)
+        changes = ChangeOptions(permitted_range=permitted_range, constraints=constraints, cost=parse_cost(cost))
         options = SearchOptions(k=1, budget=budget, seed=seed)
         return build_group_menu(self._context, row, groups, options, changes=changes, progress=progress)
 

@@ -482,12 +482,18 @@ class DecisionTarget:
         """The threshold, moved by the margin to where it is easier to pass; raises OutcomeError if the model's decision
         has no score to move.
         """
-        if self.margin == 0 or self.threshold is not None:
-            away = self.margin if self.direction == "below" else -self.margin
+        return self.shift_threshold(model, self.margin)
+
+    def shift_threshold(self, model: Any, distance: float) -> float | None:
+        """The threshold, moved to where it is easier to pass, or harder if the distance is negative; raises
+        OutcomeError if the model's decision has no score to move.
+        """
+        if distance == 0 or self.threshold is not None:
+            away = distance if self.direction == "below" else -distance
             return None if self.threshold is None else self.threshold + away
         classes = read_classes(model)
         if classes is None and not hasattr(model, "predict"):
-            return DEFAULT_THRESHOLD - self.margin
+            return DEFAULT_THRESHOLD - distance
         if classes is None or len(classes) != 2 or not hasattr(model, "predict_proba"):
             raise OutcomeError(
                 expected="a margin needs a score with a threshold, such as a classifier of two classes with "
@@ -496,7 +502,7 @@ class DecisionTarget:
                 hint="pass threshold=... with the margin",
                 code="threshold-per-model",
             )
-        return DEFAULT_THRESHOLD - self.margin
+        return DEFAULT_THRESHOLD - distance
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data; the direction only where it is "below"."""

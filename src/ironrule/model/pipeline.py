@@ -19,6 +19,7 @@ import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, IntpArray, Points
 from ironrule.model.decision import Decision, DecisionTarget, build_target_decision
+from ironrule.model.joint_model import JointModel
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
@@ -63,6 +64,9 @@ class TransformerSteps:
 
 def split_pipeline(model: Any) -> tuple[TransformerSteps | None, Any]:
     """What prepares a table for the final estimator (None: nothing), and that estimator; raises Unreadable."""
+    if isinstance(model, JointModel):
+        require_readable(model.shared is not None, "several models have no final estimator in common")
+        model = model.shared
     parts: list[Any] = []
     wrappers: list[Any] = []  # what moves the threshold of the final estimator, from the outside in
     while True:  # peel off what stands around the final estimator, from the outside in
@@ -274,6 +278,8 @@ def build_final_estimator(
     """A pipeline's final estimator, if it is handed plain numbers and decides on the points as the pipeline did;
     ``row`` is a table of one row for the pipeline.
     """
+    if isinstance(model, JointModel):  # its decisions are more than one question to an estimator
+        return None
     steps, final = split_pipeline(model)
     sizes = [len(table) for table in columns.values]
     if steps is None or not 0 < sum(sizes) <= MAX_TABLE_VALUES:

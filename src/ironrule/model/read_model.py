@@ -7,8 +7,8 @@ it is compiled (:mod:`ironrule.backends.compiled_model`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from ironrule.arrays import AnyArray, Points
 from ironrule.model.blackbox import BlackBox, ModelSet, list_targets
 from ironrule.model.decision import DecisionTarget
+from ironrule.model.joint_model import JointModel
 from ironrule.model.model_input import (
     TabulatedColumns,
     compute_model_input,
@@ -23,7 +24,8 @@ from ironrule.model.model_input import (
     raise_inexact_column,
     tabulate,
 )
-from ironrule.model.normal_form.tree_sum import TreeSum
+from ironrule.model.normal_form.splits import ThresholdSplits
+from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Tree, TreeSplit, TreeSum
 from ironrule.model.pipeline import split_pipeline
 from ironrule.model.protocol import NormalForm, Unreadable, require_readable
 from ironrule.model.readers.registry import get_input_conversion, read_estimator
@@ -35,10 +37,14 @@ MAX_NODES = 4_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TabulatedModel:
-    """A model's normal form, and what the model sees for every code of the space: all that its decision depends on."""
+    """A model's normal form, and what the model sees for every code of the space: all that its decision depends on.
+
+    ``members``: where several models were joined, each of them as it was read.
+    """
 
     normal_form: NormalForm
     columns: TabulatedColumns
+    members: tuple[TabulatedModel, ...] = ()
 
     @property
     def tree_sum(self) -> TreeSum:
@@ -76,20 +82,110 @@ def read_model(
 
     ``known`` is its normal form, which does not depend on the space, where it was read for the same target before.
     """
+    if isinstance(model, JointModel):
+        return _read_joint_model(model, black_box, space, past)
+    return _read_laid_out(model, black_box, space, past, target=target, known=known)
+
+
+def _read_laid_out(
+    model: Any,
+    black_box: BlackBox,
+    space: Space,
+    past: Points,
+    *,
+    target: DecisionTarget,
+    known: NormalForm | None = None,
+    lay_out: Callable[[Any], Any] | None = None,
+) -> TabulatedModel:
+    """Read a model for which tables are as ``lay_out`` makes them of those of the black box."""
     require_readable(hasattr(model, "predict"), "a plain function can only be asked, not read")
     transform, final = split_pipeline(model)
     normal_form = known or _read_target(final, target)
     if (count := normal_form.node_count) > MAX_NODES:
         raise Unreadable(f"its trees have {count:,} nodes, and models of up to {MAX_NODES:,} are read so far")
-    _require_exact_layout(black_box, space, past)
+
+    def decode(points: Points) -> Any:
+        table = black_box.layout.decode(points)
+        return table if lay_out is None else lay_out(table)
+
+    _require_exact_layout(decode(past[:1]), black_box, space)
     intake, names = get_input_conversion(final), black_box.layout.names
     columns = tabulate(
-        lambda points: compute_model_input(transform, black_box.layout.decode(points), intake, names),
+        lambda points: compute_model_input(transform, decode(points), intake, names),
         space,
         past,
         alone=transform is not None and transform.runs_user_function,
     )
     return TabulatedModel(normal_form, columns)
+
+
+def _read_joint_model(joint: JointModel, black_box: BlackBox, space: Space, past: Points) -> TabulatedModel:
+    """What several decisions all desire: of one model, in its own columns; else of trees, in the columns of all."""
+    reads = tuple(
+        _read_laid_out(one.model, black_box, space, past, target=one.target, lay_out=one.lay_out)
+        for one in joint.members
+    )
+    first, *others = reads
+    if joint.shared is not None:
+        form = first.normal_form
+        for read in others:
+            form = form.intersect(read.normal_form)
+        return replace(first, normal_form=form, members=reads)
+    values, features = [*first.columns.values], [first.columns.features]
+    total = _require_trees_alone(first)
+    for read in others:
+        total = total.intersect(_shift_columns(_require_trees_alone(read), len(values)))
+        values += read.columns.values
+        features.append(read.columns.features)
+    mixed = len({table.dtype.kind == "O" for table in values}) > 1
+    require_readable(not mixed, "some of the models see numbers alone, and others see texts too")
+    if (count := total.node_count) > MAX_NODES:
+        raise Unreadable(f"their trees have {count:,} nodes together, and up to {MAX_NODES:,} are read so far")
+    return TabulatedModel(total, TabulatedColumns(np.concatenate(features), tuple(values)), reads)
+
+
+def _require_trees_alone(read: TabulatedModel) -> TreeSum:
+    """The normal form of a model made of trees; raises Unreadable for others, which are not joined so far."""
+    is_sum = isinstance(read.normal_form, TreeSum)
+    require_readable(is_sum and not any(group.terms for group in read.tree_sum.groups), "several models, not all trees")
+    return read.tree_sum
+
+
+def _shift_columns(tree_sum: TreeSum, distance: int) -> TreeSum:
+    """The same trees, whose columns stand further back among those of several models."""
+
+    def shift_tree(tree: Tree) -> Tree:
+        splits = tree.splits
+        if isinstance(splits, ThresholdSplits):
+            width = int(splits.column.max(initial=-1)) + 1
+            return replace(tree, splits=splits.move_columns(range(distance, distance + width), shift_split))
+        return replace(tree, splits=tuple(None if split is None else shift_split(split) for split in splits))
+
+    def shift_split(split: TreeSplit) -> TreeSplit:
+        require_readable(is_dataclass(split) and not isinstance(split, type), "a split that names no column")
+        known: Any = split  # a dataclass, as all splits of readers are
+        shifted: TreeSplit = replace(known, column=split.column + distance)
+        return shifted
+
+    def shift_group(group: LinkedGroup) -> LinkedGroup:
+        return replace(group, trees=tuple(map(shift_tree, group.trees)))
+
+    def shift_margin(margin: Margin) -> Margin:
+        return replace(margin, groups=tuple(map(shift_group, margin.groups)))
+
+    return TreeSum(tuple(tuple(map(shift_margin, margins)) for margins in tree_sum.alternatives))
+
+
+def list_member_reads(model: Any, read: TabulatedModel) -> list[tuple[Any, TabulatedModel]]:
+    """The models that a joint model's turning points come from, each with what was read of it; else the model itself.
+
+    Of one model with several targets, all that was read is in its own columns; joined trees each have theirs.
+    """
+    if not isinstance(model, JointModel):
+        return [(model, read)]
+    if model.shared is not None:
+        return [(model.shared, read)]
+    return [(member.model, own) for member, own in zip(model.members, read.members, strict=True)]
 
 
 def _read_target(estimator: Any, target: DecisionTarget) -> NormalForm:
@@ -102,10 +198,9 @@ def _read_target(estimator: Any, target: DecisionTarget) -> NormalForm:
     return read_estimator(estimator, target.desired, target.threshold).intersect(low_enough)
 
 
-def _require_exact_layout(black_box: BlackBox, space: Space, past: Points) -> None:
+def _require_exact_layout(laid: Any, black_box: BlackBox, space: Space) -> None:
     """Raise Unreadable if whole numbers are no longer exact where they are laid out beside others in one array."""
-    laid = black_box.layout.decode(past[:1])
-    if black_box.layout.is_array and laid.dtype.kind == "f":
+    if isinstance(laid, np.ndarray) and laid.dtype.kind == "f":
         for name, source in zip(black_box.layout.names, black_box.layout.feature_indices, strict=True):
             if has_inexact_integer(space.features[source].values):
                 raise_inexact_column(name)

@@ -22,7 +22,7 @@ from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
-from ironrule.wording import escape_controls, format_cost_resolution, format_resolution, join_lines
+from ironrule.wording import escape_controls, format_cost_resolution, format_count, format_resolution, join_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,8 +57,9 @@ class Counterfactuals(Sequence[Counterfactual]):
     readable ones, and ``resolution`` says how far: nothing that changes fewer features exists at all, and nothing with
     as many changes is nearer by more than this share of the range for each number that it changes. Where a ``cost`` was
     asked for, nearest means that, and nothing costs less by more than ``resolution``. ``target`` is what was to be
-    reached, if not the explainer's desired outcome. ``domains`` are those of the features that
-    some counterfactual changes.
+    reached, if not the explainer's desired outcome. With a ``margin`` it stays reached when scores move by that, and
+    ``further_models`` are so many models beside the explainer's own that agree. ``domains`` are those of the features
+    that some counterfactual changes.
     """
 
     instance: Mapping[str, Value]
@@ -68,6 +69,8 @@ class Counterfactuals(Sequence[Counterfactual]):
     resolution: float = 0.0
     cost: Cost = DEFAULT_COST
     target: Target | None = None
+    margin: float = 0.0
+    further_models: int = 0
     domains: Mapping[str, DomainSummary] = field(default_factory=dict)
     lazy_measures: LazyValue[tuple[ChangeMeasures, ...]] | None = field(default=None, compare=False, repr=False)
 
@@ -96,6 +99,14 @@ class Counterfactuals(Sequence[Counterfactual]):
             return format_resolution(self.resolution)
         return format_cost_resolution(self.resolution)
 
+    @property
+    def robustness(self) -> str:
+        """What else must not turn the decision back, behind a statement; empty where the model as it is counts."""
+        parts = [f"even if every score moves by {self.margin:g}"] if self.margin else []
+        if self.further_models:
+            parts.append(f"with {format_count(self.further_models, 'further model')}")
+        return " and ".join(parts)
+
     def to_dict(self) -> dict[str, Any]:
         """The counterfactuals as plain data."""
         document = {
@@ -106,6 +117,8 @@ class Counterfactuals(Sequence[Counterfactual]):
             "resolution": self.resolution,
             **({} if self.cost == DEFAULT_COST else {"cost": self.cost.to_dict()}),
             **({} if self.target is None else {"target": self.target.to_dict()}),
+            **({"margin": self.margin} if self.margin else {}),
+            **({"further_models": self.further_models} if self.further_models else {}),
             "seed": self.statistics.seed,
             "evaluations": self.statistics.evaluations,
             "seconds": self.statistics.seconds,
@@ -136,6 +149,8 @@ class Counterfactuals(Sequence[Counterfactual]):
                 resolution=float(data["resolution"]),
                 cost=Cost.from_dict(data.get("cost", {})),
                 target=Target.from_dict(data["target"]) if "target" in data else None,
+                margin=float(data.get("margin", 0.0)),
+                further_models=int(data.get("further_models", 0)),
                 domains={name: DomainSummary.from_dict(one) for name, one in data.get("domains", {}).items()},
             )
         except InputError:

@@ -54,6 +54,8 @@ SERVER_HINTS: dict[str, str | None] = {
     "exact-counterfactuals-unavailable": "use the algorithm geco",
     **dict.fromkeys(("missing-among-values", "unknown-algorithm", "batch-without-documents")),
     **dict.fromkeys(("ray-address-without-engine", "output-required", "probabilities-required", "network-classes")),
+    **dict.fromkeys(("bad-cost", "unknown-cost", "bad-target", "scores-required", "past-rows-required")),
+    "unsuitable-model": None,
 }
 
 

@@ -162,6 +162,7 @@ class CounterfactualsBody(RequestBody):
     constraints: FeatureNames = Field([], description="such as 'cf.age >= x.age'")
     cost: CostNorm | CostBody = Field("fewest", description="what nearest means")
     target: TargetBody | None = Field(None, description="what to reach, if not the desired outcome")
+    margin: float = Field(0.0, ge=0, allow_inf_nan=False)
     seed: int = Field(DEFAULTS.seed, ge=0, le=2**62)
     seconds: float | None = Field(None, gt=0, le=86400)
     evaluations: int | None = Field(None, gt=0, le=2**62)
@@ -180,6 +181,7 @@ class CounterfactualsBody(RequestBody):
                 constraints=self.constraints,
                 cost=self.cost.to_cost() if isinstance(self.cost, CostBody) else Cost(self.cost),
                 target=None if self.target is None else self.target.to_target(),
+                margin=self.margin,
             ),
         )
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
-from loans import Files
+import skops.io
+from loans import FEATURES, Files, fitted, loans
 
+from ironrule import Counterfactuals
 from ironrule.errors import InputError
 from ironrule.rule.parsing import parse_ranges
 from ironrule.space.feature import Feature
@@ -81,6 +85,91 @@ def test_another_outcome_can_be_reached(run, files: Files):
     result = run("counterfactual", *files.ask("--above", "0.6", "--json"))
     assert result.code == 0, result.err
     assert result.json["target"] == {"above": 0.6}
+
+
+def test_a_margin_and_further_models_must_be_withstood(run, files: Files, tmp_path: Path):
+    table = loans()
+    second = fitted(table, np.where(table["income"] >= 7, "yes", "no"))
+    path = tmp_path / "second.skops"
+    skops.io.dump(second, path)
+    plain = run("counterfactual", *files.ask("--vary", "income", "--k", "1", "--json")).json
+    apart = run("counterfactual", *files.ask("--vary", "income", "--k", "1", "--margin", "0.45", "--json")).json
+    assert apart["margin"] == 0.45
+    assert apart["proven"]
+    first = skops.io.load(files.model, trusted=skops.io.get_untrusted_types(file=files.model))
+    share = first.predict_proba(pd.DataFrame([apart["counterfactuals"][0]["values"]])[FEATURES])[0, 1]
+    assert share > 0.95
+    result = run("counterfactual", *files.ask("--vary", "income", "--models", str(path), "--json"))
+    assert result.code == 0, result.err
+    incomes = [item["values"]["income"] for item in result.json["counterfactuals"]]
+    assert min(incomes) >= 7 > plain["counterfactuals"][0]["values"]["income"]
+    text = run("counterfactual", *files.ask("--vary", "income", "--margin", "0.1", "--models", str(path))).text
+    assert "Robust: each is reached even if every score moves by 0.1 and with 1 further model." in text
+
+
+def test_a_region_is_shown_around_each(run, files: Files):
+    result = run("counterfactual", *files.ask("--vary", "income", "--region", "--json"))
+    assert result.code == 0, result.err
+    assert len(result.json["regions"]) == len(result.json["counterfactuals"]) == 1
+    assert result.json["regions"][0]["verdict"]["kind"] == "proven"
+    again = Counterfactuals.from_dict(result.json)  # the digest is of all of it
+    assert [dict(one.values) for one in again] == [one["values"] for one in result.json["counterfactuals"]]
+    text = run("counterfactual", *files.ask("--vary", "income", "--region")).text
+    assert "Region 1: income:" in text
+
+
+def test_a_menu_lists_all_minimal_sets_cheapest_first(run, files: Files):
+    result = run("counterfactual", *files.ask("--menu", "--json"))
+    assert result.code == 0, result.err
+    assert result.json["complete"]
+    sizes = [len(entry["features"]) for entry in result.json["entries"]]
+    assert sizes == sorted(sizes)
+    priced = run("counterfactual", *files.ask("--menu", "--cost", "l1", "--price", "income=2", "--json")).json
+    costs = [entry["cost"] for entry in priced["entries"]]
+    assert costs == sorted(costs)
+    limited = run("counterfactual", *files.ask("--menu", "--vary", "income", "--k", "1"))
+    assert limited.text.startswith("1. income: income:")
+
+
+def test_why_there_is_none_is_told_when_asked_and_where_it_is_proven(run, files: Files):
+    asked = run("counterfactual", *files.ask("--vary", "age", "--why-none", "--json"))
+    assert asked.code == 0, asked.err
+    assert asked.json["proven"]
+    assert {one["feature"] for one in asked.json["needed"]} <= {"income", "job"}
+    found = run("counterfactual", *files.ask("--vary", "age", "--json"))
+    assert found.json["why_none"]["needed"] == asked.json["needed"]
+    text = run("counterfactual", *files.ask("--vary", "age")).text
+    assert "these restrictions together forbid every one" in text
+    assert "may not vary" in text
+    assert "why_none" not in run("counterfactual", *files.ask("--json")).json
+    priced = run("counterfactual", *files.ask("--vary", "income", "--price", "income=inf", "--why-none", "--json")).json
+    assert "constraint" in {one["kind"] for one in priced["needed"]}
+    open_way = run("counterfactual", *files.ask("--why-none")).text
+    assert "there is a counterfactual" in open_way
+
+
+def test_more_than_counterfactuals_can_be_written_to_a_file(run, files: Files, tmp_path: Path):
+    for option in ("--region", "--menu", "--why-none"):
+        output = tmp_path / f"answer{option}.json"
+        result = run("counterfactual", *files.ask(option, "--output", str(output), "--json"))
+        assert json.loads(output.read_text(encoding="utf-8")) == result.json
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        (("--region", "--range", "income=7:8"), "--range"),
+        (("--region", "--constraint", "cf.age >= x.age"), "--constraint"),
+        (("--menu", "--above", "0.6"), "--above"),
+        (("--menu", "--margin", "0.1"), "--margin"),
+        (("--menu", "--step", "income=2"), "--step"),
+        (("--why-none", "--algorithm", "geco"), "--algorithm"),
+    ],
+)
+def test_what_an_answer_does_not_know_is_refused(refused, files: Files, more: tuple[str, ...], named: str):
+    error = refused("counterfactual", *files.ask(*more))
+    assert f"{more[0]} must be asked for without" in error
+    assert named in error
 
 
 def test_finding_none_is_told_as_no_proof(run, files: Files):

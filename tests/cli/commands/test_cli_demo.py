@@ -20,12 +20,25 @@ class Absent:
 
 sys.meta_path.insert(0, Absent())
 from ironrule.cli import main
-sys.exit(main(["demo"]))
+sys.exit(main(["demo", *sys.argv[1:]]))
 """
 
 
-def test_the_demo_explains_a_denied_applicant_without_extras():
-    result = subprocess.run([sys.executable, "-c", WITHOUT_PANDAS], capture_output=True, text=True, check=False)
+def run_without_extras(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", WITHOUT_PANDAS, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_demo_leads_with_a_short_rule_and_works_without_extras():
+    result = run_without_extras()
+    assert result.returncode == 0, result.stderr
+    text = " ".join(result.stdout.split())
+    assert "100 boosted trees deny 602 of 1,000 applicants. Why applicant 22? ╭─ bounded, not proven" in text
+    assert text.index("This is bounded, not proven") < text.index("Why you can rely on it") < text.index("╭─ proven")
+
+
+def test_the_short_proven_rule_of_a_tree_comes_first():
+    result = run_without_extras("--model", "tree")
     assert result.returncode == 0, result.stderr
     text = " ".join(result.stdout.split())
     assert "a decision tree denies 261 of 1,000 applicants. Why applicant 1? ╭─ proven" in text
@@ -37,15 +50,15 @@ def test_the_demo_explains_a_denied_applicant_without_extras():
 
 
 def test_the_demo_tells_another_row_with_json(run):
-    explanation = ironrule.Explanation.from_dict(run("demo", "--row", "4", "--json").json)
+    explanation = ironrule.Explanation.from_dict(run("demo", "--model", "tree", "--row", "4", "--json").json)
     features, names, _ = load_german(as_frame=False)
     assert explanation.instance == dict(zip(names, features[4], strict=True))
     assert explanation.coverage >= 1
 
 
 def test_an_applicant_who_is_not_denied_is_refused_with_one_who_is(refused):
-    assert "the model does not deny applicant 0; it denies applicant 1" in refused("demo", "--row", "0")
-    assert "the row number must be from 0 to 999, got 1000" in refused("demo", "--row", "1000")
+    assert "the model does not deny applicant 0; it denies applicant 1" in refused("demo", "--model", "tree", "--row", "0")
+    assert "the row number must be from 0 to 999, got 1000" in refused("demo", "--model", "tree", "--row", "1000")
 
 
 def test_german_credit_comes_as_a_frame_with_numbers_and_text():

@@ -53,7 +53,7 @@ def test_every_row_gets_what_it_gets_alone(explainer: Explainer, workers: int) -
 def test_rows_may_be_a_table_with_new_values(explainer: Explainer) -> None:
     table = make_history(30)
     table["debt"] += 0.125
-    batch = explainer.counterfactuals_many(table, workers=1)
+    batch = explainer.counterfactuals_many(table, k=1, workers=1)
     assert len(batch) + batch.counts["desired"] == 30
     for row in batch.rows[:5]:
         alone = explainer.counterfactuals(table.iloc[[row]], k=1)
@@ -78,7 +78,7 @@ def test_options_reach_every_row(explainer: Explainer) -> None:
     )
     for found in batch:
         assert all(item.values["income"] <= 3 and item.values["job"] == found.instance["job"] for item in found)
-    fixed = explainer.counterfactuals_many(workers=1, features_to_vary=["debt"])
+    fixed = explainer.counterfactuals_many(k=1, workers=1, features_to_vary=["debt"])
     assert fixed.summarize()["proven_to_have_none"] == len(fixed) > 0
     assert "have none" in str(fixed)
     assert len(fixed.to_frame()) == 0
@@ -87,14 +87,14 @@ def test_options_reach_every_row(explainer: Explainer) -> None:
 def test_rows_that_no_rule_can_explain_have_counterfactuals_too() -> None:
     table = make_history()
     explainer = make_explainer(margin=0.2)
-    assert len(explainer.counterfactuals_many(table, workers=1)) == int((~explainer.outcomes).sum())
+    assert len(explainer.counterfactuals_many(table, k=1, workers=1)) == int((~explainer.outcomes).sum())
 
 
 def test_a_folder_is_continued_and_opened(explainer: Explainer, tmp_path: Path, monkeypatch: Any) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     monkeypatch.setattr(run, "FLUSH_SECONDS", 0.0)
     monkeypatch.setattr(process_pool, "MAX_TASK_ROWS", 1)
-    undisturbed = read_contents(explainer.counterfactuals_many(workers=1))
+    undisturbed = read_contents(explainer.counterfactuals_many(k=1, workers=1))
     folder, check, looked = tmp_path / "changes", Meter.check, [0]
 
     def interrupted(self: Meter, *given: int) -> None:
@@ -105,13 +105,13 @@ def test_a_folder_is_continued_and_opened(explainer: Explainer, tmp_path: Path, 
 
     monkeypatch.setattr(Meter, "check", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        explainer.counterfactuals_many(output=folder, workers=1)
+        explainer.counterfactuals_many(output=folder, k=1, workers=1)
     kept = CounterfactualsBatch.open(folder)
     assert not kept.complete
     assert 0 < len(kept) < len(undisturbed)
     assert read_contents(kept).items() <= undisturbed.items()
     assert "still to be searched for" in str(kept)
-    whole = explainer.counterfactuals_many(output=folder, workers=1)
+    whole = explainer.counterfactuals_many(output=folder, k=1, workers=1)
     assert read_contents(whole) == read_contents(CounterfactualsBatch.open(folder)) == undisturbed
     pd.testing.assert_frame_equal(whole.to_frame(), CounterfactualsBatch.open(folder).to_frame())
     assert json.loads(whole.to_json())["searched"] == len(undisturbed)
@@ -119,10 +119,10 @@ def test_a_folder_is_continued_and_opened(explainer: Explainer, tmp_path: Path, 
 
 def test_a_folder_of_another_batch_is_refused(explainer: Explainer, tmp_path: Path) -> None:
     rows = explainer.row_numbers[~explainer.outcomes][:2].tolist()
-    explainer.counterfactuals_many(rows, output=tmp_path / "changes", workers=1)
+    explainer.counterfactuals_many(rows, output=tmp_path / "changes", k=1, workers=1)
     explainer.explain_many(rows, output=tmp_path / "rules", workers=1)
     with pytest.raises(InputError, match="other options"):
-        explainer.counterfactuals_many(rows, output=tmp_path / "changes", workers=1, constraints=["cf.debt <= 1"])
+        explainer.counterfactuals_many(rows, output=tmp_path / "changes", k=1, workers=1, constraints=["cf.debt <= 1"])
     with pytest.raises(InputError, match=r"Batch\.open"):
         CounterfactualsBatch.open(tmp_path / "rules")
     with pytest.raises(InputError, match=r"CounterfactualsBatch\.open"):
@@ -133,19 +133,19 @@ def test_a_folder_of_another_batch_is_refused(explainer: Explainer, tmp_path: Pa
 
 def test_a_damaged_part_is_searched_again(explainer: Explainer, tmp_path: Path) -> None:
     rows = explainer.row_numbers[~explainer.outcomes][:3].tolist()
-    before = read_contents(explainer.counterfactuals_many(rows, output=tmp_path / "changes", workers=1))
+    before = read_contents(explainer.counterfactuals_many(rows, output=tmp_path / "changes", k=1, workers=1))
     part = next((tmp_path / "changes").glob("part-*.parquet"))
     part.write_bytes(part.read_bytes()[:-10])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        again = explainer.counterfactuals_many(rows, output=tmp_path / "changes", workers=1)
+        again = explainer.counterfactuals_many(rows, output=tmp_path / "changes", k=1, workers=1)
     assert read_contents(again) == before
 
 
 def test_equal_rows_are_searched_once(explainer: Explainer) -> None:
     table = make_history(20)
     twice = pd.concat([table, table], ignore_index=True)
-    batch = explainer.counterfactuals_many(twice, workers=1)
+    batch = explainer.counterfactuals_many(twice, k=1, workers=1)
     kept = batch.storage.columns(("row", "same_as"))
     assert all(same == row % 20 or same < row for row, same in zip(kept["row"], kept["same_as"], strict=True))
     assert len({*kept["same_as"]}) <= len(batch) // 2
@@ -154,7 +154,7 @@ def test_equal_rows_are_searched_once(explainer: Explainer) -> None:
 def test_a_model_that_can_only_be_asked_is_searched_too() -> None:
     table = make_history(40)
     explainer = Explainer(lambda rows: (rows["income"] >= 3).map({True: "good", False: "bad"}), table, desired="good")
-    batch = explainer.counterfactuals_many(workers=1, budget=Budget(evaluations=500))
+    batch = explainer.counterfactuals_many(k=1, workers=1, budget=Budget(evaluations=500))
     assert batch.complete
     assert not any(found.proven for found in batch)
     assert batch[-1].instance == dict(table.iloc[batch.rows[-1]])

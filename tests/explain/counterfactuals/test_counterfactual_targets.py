@@ -155,7 +155,7 @@ def test_a_batch_reaches_the_target():
     model = DecisionTreeClassifier(max_depth=3, random_state=0)
     model.fit(data, np.array(["low", "mid", "high"])[np.digitize(scores, [0.4, 1.2])])
     explainer = Explainer(model, data, desired="high")
-    batch = explainer.counterfactuals_many(target="mid", workers=1)
+    batch = explainer.counterfactuals_many(target="mid", k=1, workers=1)
     assert batch.counts["desired"] == (model.predict(data) == "mid").sum()
     rows = pd.DataFrame([dict(item.values) for found in batch for item in found])[list(NAMES)]
     assert (model.predict(rows) == "mid").all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from itertools import combinations
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 from small_models import AGES, DEBTS, MODELS, list_points, make_case
 
-from ironrule import Budget, ChangeMenu, Explainer
-from ironrule.errors import InputError
+from ironrule import Budget, ChangeMenu, Cost, Explainer
+from ironrule.errors import InputError, SpaceError
+from ironrule.rule.cost import COST_NORMS
 
 FEATURES = ("age", "debt", "job")
 
@@ -90,6 +92,82 @@ def test_groups_have_the_cheapest_change_within_them_or_none(kind: str, seed: in
         if one.counterfactual is not None:
             assert (len(one.counterfactual.changes), one.distance) == pytest.approx(min(inside))
     check_order(menu)
+
+
+def price(own: Any, point: Any, norm: str) -> float:
+    """What a change costs by hand: debt costs 3 a range upwards and 1 downwards, another job 2."""
+    debt = (point["debt"] - own["debt"]) / (len(DEBTS) - 1)
+    parts = [
+        abs(point["age"] - own["age"]) / (len(AGES) - 1),
+        3 * debt if debt > 0 else -debt,
+        2.0 * (point["job"] != own["job"]),
+    ]
+    return {"fewest": sum, "l1": sum, "l2": lambda some: math.hypot(*some), "linf": max}[norm](parts)
+
+
+@pytest.mark.parametrize("kind", ["tree", "boosting", "logistic"])
+@pytest.mark.parametrize("norm", COST_NORMS)
+@settings(max_examples=2, deadline=None)
+@given(seed=st.integers(0, 1_000), forbidden=st.booleans())
+def test_menus_and_groups_have_the_cheapest_change_by_any_cost(
+    kind: str, norm: str, seed: int, forbidden: bool
+) -> None:
+    model, points = make_case(kind, seed)
+    explainer = Explainer(model, points, desired="yes", domain="seen")
+    row = int(explainer.row_numbers[~explainer.outcomes][0])
+    own = points.iloc[row]
+    age = {"up": math.inf, "down": 1} if forbidden else 1
+    cost = Cost(norm, prices={"debt": {"up": 3, "down": 1}, "job": 2, "age": age})
+    desired = points[(model.predict(points) == "yes") & ((points["age"] <= own["age"]) | (not forbidden))]
+    best: dict[frozenset[str], tuple[int, float]] = {}
+    for _, point in desired.iterrows():
+        changed = frozenset(name for name in FEATURES if point[name] != own[name])
+        rank = (len(changed) if norm == "fewest" else 0, price(own, point, norm))
+        best[changed] = min(best.get(changed, (9, 99.0)), rank)
+    minimal = {one: rank for one, rank in best.items() if not any(other < one for other in best)}
+    menu = explainer.change_menu(row, cost=cost)
+    assert menu.complete
+    assert {frozenset(one.features) for one in menu} == set(minimal)
+    for one in menu:
+        assert one.proven
+        assert one.cost == pytest.approx(minimal[frozenset(one.features)][1])
+    groups = explainer.group_changes(
+        row, [list(some) for size in (1, 2, 3) for some in combinations(FEATURES, size)], cost=cost
+    )
+    for one in groups:
+        inside = [rank for some, rank in best.items() if some <= {*one.features}]
+        assert one.proven
+        assert one.cost == (pytest.approx(min(inside)[1]) if inside else None)
+    for listed in (menu, groups):
+        ranks = [
+            (len(one.counterfactual.changes) if norm == "fewest" else 0, one.cost)
+            for one in listed
+            if one.counterfactual is not None
+        ]
+        assert ranks == sorted(ranks)
+
+
+def test_a_cost_is_shown_with_the_menu() -> None:
+    explainer, row, menu = make_menu()
+    cost = Cost("l1", prices={"job": 2})
+    priced = explainer.change_menu(row, cost=cost)
+    assert all("(cost " in str(one) for one in priced)
+    assert "(distance " in str(menu[0])
+    assert list(priced.to_frame()["cost"]) == [one.cost for one in priced]
+    assert "cost" not in menu.to_frame()
+    assert priced.to_dict()["cost"] == cost.to_dict()
+
+
+def test_steps_are_for_groups_and_not_for_menus() -> None:
+    explainer, row, _ = make_menu()
+    cost = Cost(steps={"age": 2})
+    with pytest.raises(InputError, match="without steps"):
+        explainer.change_menu(row, cost=cost)
+    (found,) = explainer.group_changes(row, [["age"]], cost=cost)
+    for change in found.counterfactual.changes if found.counterfactual is not None else ():
+        assert (change.after - change.before) % 2 == 0
+    with pytest.raises(SpaceError):
+        explainer.change_menu(row, cost=Cost(prices={"wage": 2}))
 
 
 def make_menu() -> tuple[Explainer, int, ChangeMenu]:

@@ -112,6 +112,14 @@ def test_permitted_ranges_and_constraints_hold_for_counterfactuals(client: httpx
     assert all(40 <= duration <= 48 for duration in durations)
 
 
+def test_counterfactuals_can_have_a_margin(client: httpx.Client) -> None:
+    document = client.post("/api/counterfactuals", json={"row": DENIED, "k": 1, "margin": 0.3}).json()["document"]
+    assert document["margin"] == 0.3
+    plain = client.post("/api/counterfactuals", json={"row": DENIED, "k": 1}).json()["document"]
+    assert "margin" not in plain
+    assert document["counterfactuals"] != plain["counterfactuals"]
+
+
 def test_counterfactuals_have_costs_and_targets(client: httpx.Client) -> None:
     cost = {
         "norm": "l1",
@@ -227,6 +235,7 @@ def test_what_is_served_is_said(client: httpx.Client, german: ServedModel) -> No
         ("POST", "/api/counterfactuals", {"row": 1, "cost": "l3"}, 422),
         ("POST", "/api/counterfactuals", {"row": 1, "cost": {"prices": {"nonsense": 2}}}, 422),
         ("POST", "/api/counterfactuals", {"row": 1, "cost": {"steps": {"age_in_years": -1}}}, 422),
+        ("POST", "/api/counterfactuals", {"row": 1, "margin": -0.1}, 422),
         ("POST", "/api/counterfactuals", {"row": 1, "target": {}}, 422),
         ("POST", "/api/counterfactuals", {"row": 1, "target": {"desired": ["nonsense"]}}, 422),
         ("POST", "/api/what-if", {"row": 1, "changes": {"nonsense": 1}}, 422),

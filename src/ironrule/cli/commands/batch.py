@@ -93,6 +93,8 @@ def _build_ladder_options(options: argparse.Namespace) -> LadderOptions | Litera
     from ironrule.explain.ladder import LadderOptions
 
     if not options.ladders:
+        if "measure" in options.project_options:  # it is there for other commands
+            options.measure = None
         if options.most is not None or options.measure is not None:
             raise InputError("--most and --measure are for ladders", hint="add --ladders")
         return False

@@ -28,14 +28,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.add_argument("explanation", metavar="EXPLANATION", type=Path, help="an explanation or a ladder as JSON")
     group = parser.add_argument_group("model")
-    group.add_argument("--model", metavar="MODEL", type=Path, required=True, help="the model that was explained")
+    group.add_argument("--model", metavar="MODEL", type=Path, help="the model that was explained")
     text = "other models that it holds for"
     group.add_argument("--models", metavar="MODEL", type=Path, nargs="+", default=[], help=text)
     shared.add_desired_and_trust_options(group)
     group.add_argument("--margin", metavar="M", type=float, help="compare the margin: by how much scores may move")
     group.add_argument("--strict", action="store_true", help="exit with 3 if anything is shared or not compared")
     group = parser.add_argument_group("data")
-    group.add_argument("--data", metavar="DATA", type=Path, required=True, help="the past rows that it was made with")
+    group.add_argument("--data", metavar="DATA", type=Path, help="the past rows that it was made with")
+    shared.need_files(parser, "--model", "--data")
     text = "the rows that a ladder was measured on, if these are not half of DATA"
     group.add_argument("--measure", metavar="FILE", type=Path, help=text)
     shared.add_space_options(group)

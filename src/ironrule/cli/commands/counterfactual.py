@@ -1,6 +1,7 @@
 """ironrule counterfactual: the smallest changes that would have given a row the desired outcome.
 
   ironrule counterfactual model.skops loans.csv --row 17 --desired paid --vary amount months --range months=6:36
+  ironrule counterfactual model.skops loans.csv --row 17 --desired paid --menu
   ironrule counterfactual model.skops loans.csv --all --desired paid --output changes/
 
 For many rows, a folder keeps what is finished: run the same command again to continue. A .csv or .json file is written
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ironrule.cli import options as shared
 from ironrule.cli.commands.batch import add_resume_hint, end_soon_after_signal
-from ironrule.cli.files import parse_desired, read_data
+from ironrule.cli.files import load_model, parse_desired, read_data
 from ironrule.cli.inputs import parse_row, prepare_row, read_files
 from ironrule.cli.output import CommandResult, check_output_path, format_json_file
 from ironrule.errors import InputError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ironrule.results.counterfactuals_batch import CounterfactualsBatch
     from ironrule.space.space import Space
 
+PLAIN_OPTIONS = ("features_to_vary", "permitted_range", "constraints")  # what every kind of answer takes
 NAME, HELP = "counterfactual", "find the changes that would have reversed the decision"
 
 
@@ -55,6 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--range", metavar="F=VALUES", **shared.MANY, default=[], help=text)
     _add_cost_options(parser.add_argument_group("cost"))
     _add_target_options(parser.add_argument_group("what to reach"))
+    _add_answer_options(parser.add_argument_group("more than counterfactuals, for one row"))
     shared.add_output_option(parser, "the counterfactuals (.json; of many rows also .csv, or a folder)")
 
 
@@ -79,11 +82,26 @@ def _add_target_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--above", metavar="T", type=float, help="a score above T")
     group.add_argument("--at-most", metavar="T", type=float, help="a score of at most T")
+    text = "stay there even if every score moves by M"
+    group.add_argument("--margin", dest="reached_margin", metavar="M", type=float, default=0.0, help=text)
+    text = "reach it with these models too"
+    group.add_argument(
+        "--models", dest="further_models", metavar="MODEL", type=Path, **shared.MANY, default=[], help=text
+    )
+
+
+def _add_answer_options(group: argparse._ArgumentGroup) -> None:
+    one = group.add_mutually_exclusive_group()
+    one.add_argument("--region", action="store_true", help="around each, a box in which every point is desired")
+    one.add_argument("--menu", action="store_true", help="all minimal sets of changes, cheapest first (--k: at most K)")
+    text = "the smallest set of restrictions that forbids every counterfactual"
+    one.add_argument("--why-none", action="store_true", help=text)
 
 
 def run(options: argparse.Namespace) -> CommandResult:
     """Read the files, look for counterfactuals."""
     _require_one_choice_of_rows(options)
+    _require_known_answer(options)
     search = shared.build_search_options(options)
     if options.row is not None:
         return _find_for_row(options, search)
@@ -97,6 +115,30 @@ def _require_one_choice_of_rows(options: argparse.Namespace) -> None:
     if len(given) != 1:
         got = " and ".join(f"--{name}" for name in given) or "none of them"
         raise InputError(expected="one of --row, --rows and --all must be given", got=got)
+
+
+def _require_known_answer(options: argparse.Namespace) -> None:
+    """Raise InputError where more than counterfactuals is asked for with options that it does not have."""
+    chosen = next((name for name in ("region", "menu", "why_none") if getattr(options, name)), None)
+    if chosen is None:
+        return
+    others = {
+        "--rows": options.rows is not None,
+        "--all": options.all,
+        "--reach, --above and --at-most": _has_target(options),
+        "--margin and --models": options.reached_margin or options.further_models,
+        "--algorithm": options.counterfactual_algorithm != "auto",
+        "--constraint": chosen == "region" and options.constraint,
+        "--range": chosen == "region" and options.range,
+        "--step": chosen != "region" and options.step,
+    }
+    given = [name for name, value in others.items() if value]
+    if given:
+        option = f"--{chosen.replace('_', '-')}"
+        hint = (
+            "put limits for regions into the roles of a space file" if given[0] in ("--constraint", "--range") else None
+        )
+        raise InputError(expected=f"{option} must be asked for without {given[0]}", got="both", hint=hint)
 
 
 def _build_change_options(options: argparse.Namespace, space: Space, model: Any) -> ChangeOptions:
@@ -116,11 +158,17 @@ def _build_change_options(options: argparse.Namespace, space: Space, model: Any)
             options.per_change,
         ),
         target=_build_target(options, model),
+        margin=options.reached_margin,
+        models=[load_model(path, options.trust, options.trust_pickle) for path in options.further_models],
     )
 
 
 def _has_target(options: argparse.Namespace) -> bool:
     return any(one is not None for one in (options.reach, options.above, options.at_most))
+
+
+def _is_robust(options: argparse.Namespace) -> bool:
+    return bool(options.reached_margin or options.further_models)
 
 
 def _build_target(options: argparse.Namespace, model: Any) -> Target | None:
@@ -171,16 +219,37 @@ def _format_file(batch: CounterfactualsBatch, path: Path) -> str:
 def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> CommandResult:
     from ironrule.cli.render import render_counterfactuals
     from ironrule.cli.terminal import show_spinner
+    from ironrule.explain.counterfactuals.costs.row_cost import list_price_constraints
+    from ironrule.verdict.digest import DIGEST_FIELD, add_digest
 
     output = check_output_path(options, (".json",))
     shared.parse_constraints(options)  # refused before any file is opened
     wanted = parse_row(options.row)
     files = read_files(options)
-    explainer, row = prepare_row(options, files, wanted, any_outcome=_has_target(options))
+    explainer, row = prepare_row(options, files, wanted, any_outcome=_has_target(options) or _is_robust(options))
     changes = _build_change_options(options, explainer.space, files.model)
+    plain = {name: value for name, value in changes.to_kwargs().items() if name in PLAIN_OPTIONS}
+    limits: dict[str, Any] = {"budget": search.budget, "seed": search.seed}
+    if options.menu:
+        with show_spinner():
+            menu = explainer.change_menu(row, cost=changes.cost, limit=options.k, **limits, **plain)
+        return CommandResult(str(menu), menu.to_dict, output, format_json_file(menu.to_dict()))
+    plain["constraints"] = (*plain["constraints"], *list_price_constraints(changes.cost))
+    if options.why_none:
+        with show_spinner():
+            why = explainer.find_forbidding_restrictions(row, **limits, **plain)
+        return CommandResult(str(why), why.to_dict, output, format_json_file(why.to_dict()))
     with show_spinner():
-        counterfactuals = explainer.counterfactuals(
-            row, search.k, budget=search.budget, seed=search.seed, **changes.to_kwargs()
-        )
-    text = format_json_file(counterfactuals.to_dict())
-    return CommandResult(render_counterfactuals(counterfactuals), counterfactuals.to_dict, output, text)
+        found = explainer.counterfactuals(row, search.k, **limits, **changes.to_kwargs())
+        regions = [explainer.counterfactual_region(one, **limits) for one in found] if options.region else None
+        reason = None
+        if found.proven and not found and not changes.is_robust and changes.target is None and not changes.cost.steps:
+            reason = explainer.find_forbidding_restrictions(row, **limits, **plain)
+    document = found.to_dict()
+    if regions is not None:
+        document["regions"] = [region.to_dict() for region in regions]
+    if reason is not None and reason.proven:
+        document["why_none"] = reason.to_dict()
+    document = add_digest({name: value for name, value in document.items() if name != DIGEST_FIELD})
+    view = render_counterfactuals(found, regions or (), reason if reason is not None and reason.proven else None)
+    return CommandResult(view, lambda: document, output, format_json_file(document))

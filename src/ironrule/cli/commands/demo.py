@@ -1,10 +1,11 @@
 """ironrule demo: explain a denied loan in the German credit data that comes with Ironrule.
 
-A decision tree on one-hot encoded columns is trained on 1,000 applications. The first applicant that it denies is
-explained: by a rule on the original columns, and by changes that would have reversed the decision. The rules of a tree
-are short. With --model boosting, 100 boosted trees decide, whose rules are longer, so that a short rule is shown first:
+100 boosted trees on one-hot encoded columns are trained on half of 1,000 applications. An applicant that they deny, and
+that they were not trained on, is explained: by a short rule with a bound on its exceptions, by the whole proven rule on
+the original columns, and by changes that would have reversed the decision. With --model tree, a decision tree decides,
+whose proven rules are short themselves:
 
-  ironrule demo --model boosting
+  ironrule demo --model tree
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ LEAST_PROBABILITY = 5 / 6  # of a good loan: a bad one costs five times as much,
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    text = "a decision tree (default), or boosted trees, whose rules are longer"
-    parser.add_argument("--model", choices=("tree", "boosting"), default="tree", help=text)
-    text = f"which applicant, from 0 (default: the first one denied; with --model boosting: {BOOSTING_ROW})"
+    text = "boosted trees (default), or a decision tree, whose rules are shorter"
+    parser.add_argument("--model", choices=("boosting", "tree"), default="boosting", help=text)
+    text = f"which applicant, from 0 (default: {BOOSTING_ROW}; with --model tree: the first one denied)"
     parser.add_argument("--row", metavar="N", type=int, help=text)
     add_algorithm_option(parser)
     add_seed_option(parser)

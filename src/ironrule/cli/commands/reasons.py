@@ -23,7 +23,9 @@ NAME, HELP = "reasons", "check a catalogue of reasons"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.add_argument("what", choices=("check",), help="what to do")
-    parser.add_argument("catalogue", metavar="CATALOGUE", type=Path, help="codes and sentences of reasons (.toml)")
+    text = "codes and sentences of reasons (.toml)"
+    parser.add_argument("catalogue", metavar="CATALOGUE", type=Path, nargs="?", help=text)
+    shared.need_files(parser, "CATALOGUE")
     shared.add_data_options(parser)
     parser.add_argument("--language", metavar="LANGUAGE", default="en", help="of the sentences (default en)")
 

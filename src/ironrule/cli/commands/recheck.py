@@ -34,10 +34,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "the folder of a batch, or JSON files"
     parser.add_argument("explanations", metavar="EXPLANATIONS", type=Path, nargs="+", help=text)
     group = parser.add_argument_group("model")
-    group.add_argument("--model", metavar="MODEL", type=Path, required=True, help="the new model")
+    group.add_argument("--model", metavar="MODEL", type=Path, help="the new model")
     shared.add_desired_and_trust_options(group)
     group = parser.add_argument_group("data")
-    group.add_argument("--data", metavar="DATA", type=Path, required=True, help="past rows")
+    group.add_argument("--data", metavar="DATA", type=Path, help="past rows")
+    shared.need_files(parser, "--model", "--data")
     shared.add_space_options(group)
     shared.add_search_options(parser, several=False)
     shared.add_robustness_options(parser.add_argument_group("rule"))

@@ -50,7 +50,7 @@ NAME, HELP = "report", "write an explanation as an HTML report"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     text = "explanations or ladders as JSON; a batch's folder; or MODEL and DATA"
-    parser.add_argument("files", metavar="FILE", type=Path, nargs="+", help=text)
+    parser.add_argument("files", metavar="FILE", type=Path, nargs="*", help=text)
     group = parser.add_argument_group("report")
     group.add_argument("--output", metavar="FILE", type=Path, required=True, help="the report (.html)")
     shared.add_overwrite_option(group)
@@ -141,7 +141,7 @@ def _collect_reported(options: argparse.Namespace) -> _Reported:
     from ironrule.results.batch import Batch
     from ironrule.results.ladder import Ladder
 
-    documents = all(path.suffix.lower() == ".json" for path in options.files)
+    documents = bool(options.files) and all(path.suffix.lower() == ".json" for path in options.files)
     if documents and options.row is None:
         return _read_documents(options)
     if len(options.files) == 1 and options.files[0].is_dir() and options.row is None:
@@ -152,9 +152,11 @@ def _collect_reported(options: argparse.Namespace) -> _Reported:
             ladders = _replace_explanations(batch.ladders(), explanations, options)
         space = batch.space if options.space is None else None
         return _Reported(explanations, names, is_single=False, ladders=ladders, rows=batch.rows, space=space)
+    if not options.files and options.row is not None and {"model", "data"} <= options.project_options:
+        return _Reported([explain.explain_row(options)], [], is_single=True)
     if documents or len(options.files) != 2 or options.row is None:
         raise _build_input_error(options)
-    if options.data or options.model:
+    if any(getattr(options, name) and name not in options.project_options for name in ("data", "model")):
         raise InputError("--data and --model are for explanations from files and cannot be combined with --row")
     options.model, options.data = options.files
     found = explain.explain_row(options, has_short_rule=options.audience in (None, "person"))
@@ -190,7 +192,7 @@ def _replace_explanations(
 
 
 def _build_input_error(options: argparse.Namespace) -> InputError:
-    listed = ", ".join(repr(str(path)) for path in options.files)
+    listed = ", ".join(repr(str(path)) for path in options.files) or "no file"
     if len(options.files) == 2 and options.row is None:
         listed += " without --row"
     absent = [path for path in options.files if not path.exists()]

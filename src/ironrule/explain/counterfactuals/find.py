@@ -33,7 +33,7 @@ from ironrule.explain.counterfactuals.nearest import (
 )
 from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.counterfactuals.permitted import build_change_box, list_changing_constraints, require_changeable
-from ironrule.explain.counterfactuals.targets import build_target_context
+from ironrule.explain.counterfactuals.targets import build_reached_context
 from ironrule.explain.extend import extend_to_numbers, extend_to_row
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_case, build_statistics, extend_to_named
@@ -56,9 +56,9 @@ def find_counterfactuals(
     progress: bool | None = False,
 ) -> Counterfactuals:
     """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
-    if isinstance(row, EncodedRow) and (changes.target is not None or changes.cost.steps):
+    if isinstance(row, EncodedRow) and (changes.target is not None or changes.cost.steps or changes.is_robust):
         row = context.space.decode_row(row.codes)  # the domains may become others
-    context, row = extend_to_row(build_target_context(context, changes.target, progress), row)
+    context, row = extend_to_row(build_reached_context(context, changes, progress), row)
     require_changeable(context, changes.names or ())
     check_cost_names(context.space, changes.cost)
     forbidden = list_price_constraints(changes.cost)
@@ -104,6 +104,8 @@ def find_counterfactuals(
         found.resolution,
         cost=changes.cost,
         target=changes.target,
+        margin=changes.margin,
+        further_models=len(changes.models),
         domains=domains,
         lazy_measures=LazyValue(lambda: measure_counterfactuals(context, instance, found.items, row_cost)),
     )

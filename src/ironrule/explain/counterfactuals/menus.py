@@ -2,23 +2,30 @@
 
 The minimal sets come from their enumeration (:mod:`ironrule.search.enumerate`), which names one change of each; the
 nearest change of just these features is then searched as any counterfactual is. What is cheapest is that search's
-order: fewest features, then least distance.
+order: fewest features, then least distance, or the cost that was asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ironrule.errors import InputError, describe_value
 from ironrule.explain.context import ExplainerContext, decide_row
+from ironrule.explain.counterfactuals.costs.row_cost import (
+    RowCost,
+    build_row_cost,
+    check_cost_names,
+    list_price_constraints,
+)
 from ironrule.explain.counterfactuals.find import find_counterfactuals
 from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.counterfactuals.permitted import list_changing_constraints
 from ironrule.explain.enumerate import list_changes
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions, parse_budget, parse_names
+from ironrule.explain.query import build_case, extend_to_named
 from ironrule.oracles.geco.candidates import tabulate_distances
 from ironrule.results.changes.menu import ChangeMenu, MenuEntry
 from ironrule.results.counterfactuals import Counterfactuals
@@ -37,8 +44,17 @@ def build_menu(
     progress: bool | None = False,
 ) -> ChangeMenu:
     """The minimal sets of features whose change gives the desired outcome, each with its cheapest change."""
+    if changes.cost.steps:
+        raise InputError(
+            expected="a menu of all minimal sets must have a cost without steps",
+            got=f"a step of {', '.join(map(repr, changes.cost.steps))}",
+            hint="use group_changes or counterfactuals, which take steps",
+            code="steps-in-menu",
+        )
     context, row = extend_to_row(context, row)
-    limits, meter = list_changing_constraints(context, changes), options.start_meter()
+    check_cost_names(context.space, changes.cost)
+    limits = (*list_changing_constraints(context, changes), *list_price_constraints(changes.cost))
+    meter, builder = options.start_meter(), _build_entry_builder(context, row, options, changes)
     listing = list_changes(
         context, row, options, changes.features_to_vary, limit=limit, progress=progress, constraints=limits
     )
@@ -48,9 +64,9 @@ def build_menu(
         found = _find_one(context, row, options, narrowed, meter)
         best = found.items[0] if found is not None and found.items else one.counterfactual
         proven = found is not None and bool(found.items) and found.proven
-        entries.append(_build_entry(context, " + ".join(one.features), one.features, best, proven, minimal=one.minimal))
+        entries.append(builder.build(" + ".join(one.features), one.features, best, proven, minimal=one.minimal))
     instance = context.space.decode_row(decide_row(context, row)[0])
-    return ChangeMenu(instance, _sort_entries(entries), bool(listing.complete), listing.stopped)
+    return ChangeMenu(instance, builder.sort(entries), bool(listing.complete), listing.stopped, changes.cost)
 
 
 def build_group_menu(
@@ -63,16 +79,19 @@ def build_group_menu(
 ) -> ChangeMenu:
     """The cheapest change within each of some groups of features."""
     context, row = extend_to_row(context, row)
+    check_cost_names(context.space, changes.cost)
+    builder = _build_entry_builder(context, row, options, changes)
     meter, entries, stopped = options.start_meter(), list[MenuEntry](), None
     for name, features in parse_groups(groups).items():
         found = _find_one(
             context, row, options, replace(changes, features_to_vary=features), meter=meter, progress=progress
         )
         best = found.items[0] if found is not None and found.items else None
-        entries.append(_build_entry(context, name, features, best, found is not None and found.proven))
+        entries.append(builder.build(name, features, best, found is not None and found.proven))
         stopped = stopped or ("budget" if found is None else found.statistics.stopped)
     instance = context.space.decode_row(decide_row(context, row)[0])
-    return ChangeMenu(instance, _sort_entries(entries), all(entry.proven for entry in entries), stopped)
+    complete = all(entry.proven for entry in entries)
+    return ChangeMenu(instance, builder.sort(entries), complete, stopped, changes.cost)
 
 
 def parse_groups(groups: Any) -> dict[str, tuple[str, ...]]:
@@ -107,16 +126,50 @@ def _find_one(
     return find_counterfactuals(context, row, left, changes, progress)
 
 
-def _build_entry(
-    context: ExplainerContext,
-    name: str,
-    features: Sequence[str],
-    best: Counterfactual | None,
-    proven: bool,
-    minimal: bool | None = None,
-) -> MenuEntry:
-    distance = None if best is None else measure_distance(context.space, best.changes)
-    return MenuEntry(name, tuple(features), best, distance=distance, proven=proven, minimal=minimal)
+@dataclass(frozen=True, slots=True, eq=False)
+class _EntryBuilder:
+    """Entries with what they cost; ``row_cost`` is None for the usual order."""
+
+    space: Space
+    row_cost: RowCost | None
+
+    def build(
+        self,
+        name: str,
+        features: Sequence[str],
+        best: Counterfactual | None,
+        proven: bool,
+        minimal: bool | None = None,
+    ) -> MenuEntry:
+        """The entry of some features with their best change."""
+        distance = cost = None
+        if best is not None:
+            distance = measure_distance(self.space, best.changes)
+            cost = None if self.row_cost is None else self.row_cost.measure_distance(best.values)
+        return MenuEntry(name, tuple(features), best, distance=distance, proven=proven, minimal=minimal, cost=cost)
+
+    def sort(self, entries: Sequence[MenuEntry]) -> tuple[MenuEntry, ...]:
+        """Cheapest first: by the cost, if there is one that does not count changes first; those without any last."""
+        counts_first = self.row_cost is None or self.row_cost.cost.norm == "fewest"
+
+        def rank(entry: MenuEntry) -> tuple[bool, int, float]:
+            count = 0 if entry.counterfactual is None or not counts_first else len(entry.counterfactual.changes)
+            return entry.counterfactual is None, count, (entry.distance if entry.cost is None else entry.cost) or 0.0
+
+        return tuple(sorted(entries, key=rank))
+
+
+def _build_entry_builder(
+    context: ExplainerContext, row: Any, options: SearchOptions, changes: ChangeOptions
+) -> _EntryBuilder:
+    """What measures the changes of a row by the cost that was asked for."""
+    if changes.cost.is_usual:
+        return _EntryBuilder(context.space, None)
+    limits = list_changing_constraints(context, changes)
+    named = extend_to_named(context, options, limits, {*(changes.names or ()), *changes.cost.names})
+    return _EntryBuilder(
+        context.space, build_row_cost(named, build_case(named, row, own_model_only=True), changes.cost)
+    )
 
 
 def measure_distance(space: Space, changes: Sequence[Change]) -> float:
@@ -131,13 +184,3 @@ def _measure_change(feature: Feature, change: Change) -> float:
         low, high = feature.values[0], feature.values[-1]
         return float(abs(after - before) / (abs(float(high - low)) or 1.0))
     return float(tabulate_distances(feature, feature.code(before))[feature.code(after)])
-
-
-def _sort_entries(entries: Sequence[MenuEntry]) -> tuple[MenuEntry, ...]:
-    """Cheapest first: fewest changes, then least distance; those without any last."""
-
-    def rank(entry: MenuEntry) -> tuple[bool, int, float]:
-        count = 0 if entry.counterfactual is None else len(entry.counterfactual.changes)
-        return entry.counterfactual is None, count, entry.distance or 0.0
-
-    return tuple(sorted(entries, key=rank))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ironrule.errors import InputError, describe_value
 from ironrule.explain.options import as_list, parse_names, parse_ranges
+from ironrule.model.joint_model import parse_margin
 from ironrule.model.target import Target, parse_target
 from ironrule.rule.cost import DEFAULT_COST, Cost, parse_cost
 from ironrule.space.constraints.syntax import Constraint
@@ -35,6 +36,8 @@ class ChangeOptions:
     constraints: Sequence[str | Constraint] = ()
     cost: Cost = DEFAULT_COST
     target: Target | None = None
+    margin: float = 0.0
+    models: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
         searches = not isinstance(self.algorithm, (str, type)) and callable(getattr(self.algorithm, "find", None))
@@ -51,7 +54,14 @@ class ChangeOptions:
         object.__setattr__(self, "permitted_range", parse_ranges(self.permitted_range))
         object.__setattr__(self, "cost", parse_cost(self.cost))
         object.__setattr__(self, "target", parse_target(self.target))
+        object.__setattr__(self, "margin", parse_margin(self.margin))
+        object.__setattr__(self, "models", parse_models(self.models))
         object.__setattr__(self, "constraints", tuple(map(as_constraint, as_list(self.constraints))))
+
+    @property
+    def is_robust(self) -> bool:
+        """Whether counterfactuals must stay desired under more than the model as it is."""
+        return self.margin > 0 or len(self.models) > 0
 
     @property
     def oracle(self) -> UserOracle | None:
@@ -70,4 +80,15 @@ class ChangeOptions:
     def fingerprint(self) -> str:
         """A hash of all of it."""
         parts = self.to_kwargs() | {"constraints": [str(constraint) for constraint in self.constraints]}
+        parts["models"] = len(self.models)  # what they decide is part of what a context is known by
         return hashlib.sha256(repr(sorted(parts.items())).encode()).hexdigest()
+
+
+def parse_models(models: Any) -> tuple[Any, ...]:
+    """Further models that must give the desired outcome; raises InputError unless they come in a list."""
+    if models is None:
+        return ()
+    if not isinstance(models, (list, tuple)):
+        got = describe_value(models) if isinstance(models, (str, bytes)) else type(models).__name__
+        raise InputError(expected="models must be a list of further models", got=got)
+    return tuple(models)

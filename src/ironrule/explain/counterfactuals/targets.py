@@ -1,22 +1,39 @@
-"""Counterfactuals that reach something else than the explainer's desired outcome.
+"""Counterfactuals that reach something else than the explainer's desired outcome, or that reach it robustly.
 
 The same model, data and space with another decision: the model is read and compiled for it once, and its outcomes of
 the past rows are what the model says now. The last few targets are kept.
+
+A robust counterfactual stays desired although scores move by a margin, and under other models too: it is one of the
+model that desires what all of these desire (:mod:`ironrule.model.joint_model`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from ironrule.arrays import BoolArray, Int64Array
+from ironrule.errors import InputError
 from ironrule.explain.context import ExplainerContext, build_context, list_seen_values
 from ironrule.explain.row_store import OutcomeSource
+from ironrule.model.blackbox import match_column_names
+from ironrule.model.decision import DecisionTarget
+from ironrule.model.joint_model import (
+    JOINT_TARGET,
+    JointModel,
+    ModelColumns,
+    build_joint_model,
+    list_joint_targets,
+)
 from ironrule.model.target import Target
 from ironrule.space.codes import EncodedTable
 from ironrule.space.feature import Value
 from ironrule.space.space import Space
 from ironrule.space.table import Table
+
+if TYPE_CHECKING:
+    from ironrule.explain.counterfactuals.options import ChangeOptions
 
 
 @dataclass(frozen=True)
@@ -65,11 +82,62 @@ def build_target_context(context: ExplainerContext, target: Target | None, progr
     wanted = target.resolve(context.target)
     if wanted == context.target:
         return context
+    key = ("target", repr(wanted))
+    return context.row_contexts.get(
+        key, lambda: _build_other_context(context, context.arguments.models[0], wanted, progress)
+    )
 
-    def build() -> ExplainerContext:
-        old = context.arguments
-        arguments = replace(old, models=old.models[:1], target=wanted, space=list_seen_values(context))
-        built = build_context(arguments, RecodedRows(context), progress, warn=False)
-        return replace(built, row_store=context.row_store)
 
-    return context.row_contexts.get(("target", repr(wanted)), build)
+def build_reached_context(context: ExplainerContext, changes: ChangeOptions, progress: bool | None) -> ExplainerContext:
+    """The context whose desired outcome is what counterfactuals are to reach, robustly if that is asked for.
+
+    A context that was built so already stays as it is.
+    """
+    if not changes.is_robust:
+        return build_target_context(context, changes.target, progress)
+    model = context.arguments.models[0]
+    if isinstance(model, JointModel):
+        return context
+    target = context.target if changes.target is None else changes.target.resolve(context.target)
+    models = (model, *changes.models)
+    key = ("robust", repr(target), changes.margin, *map(id, models))  # the context that is kept keeps the models
+    return context.row_contexts.get(
+        key, lambda: _build_robust_context(context, models, target, changes.margin, progress)
+    )
+
+
+def _build_robust_context(
+    context: ExplainerContext, models: Sequence[Any], target: DecisionTarget, margin: float, progress: bool | None
+) -> ExplainerContext:
+    """The context of the model that desires what all of these desire with a threshold moved by the margin."""
+    targets = list_joint_targets(models, target, margin)
+    joint = build_joint_model(targets, [_find_columns(context, model) for model, _ in targets])
+    built = _build_other_context(context, joint, JOINT_TARGET, progress)
+    return replace(built, category_lists=context.category_lists)
+
+
+def _find_columns(context: ExplainerContext, model: Any) -> ModelColumns:
+    """The columns that a model takes of a table with all columns of the space."""
+    fitted_on = getattr(model, "feature_names_in_", None)
+    if fitted_on is None:
+        return ModelColumns(as_array=hasattr(model, "predict") and hasattr(model, "n_features_in_"))
+    names = match_column_names(fitted_on, context.table.names)
+    known = [name for name in context.table.names if name in context.space.columns]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise InputError(
+            expected="all models must take columns of the explainer's space",
+            got=f"{unknown[0]!r}, which it does not have",
+            hint="build the explainer with a space that has the columns of all models",
+            code="missing-columns",
+        )
+    return ModelColumns(names, tuple(map(known.index, names)))
+
+
+def _build_other_context(
+    context: ExplainerContext, model: Any, target: DecisionTarget, progress: bool | None
+) -> ExplainerContext:
+    """The context of the same data and space with another model or target."""
+    arguments = replace(context.arguments, models=(model,), target=target, space=list_seen_values(context))
+    built = build_context(arguments, RecodedRows(context), progress, warn=False)
+    return replace(built, row_store=context.row_store)

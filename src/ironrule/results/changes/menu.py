@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ironrule.errors import MissingExtraError
 from ironrule.results.display import plot_menu
+from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.space.feature import Value, value_to_json
 from ironrule.wording import escape_controls, join_lines
@@ -27,7 +28,8 @@ class MenuEntry:
 
     ``distance`` is the sum over what changes: a number by its share of the range, a value without an order by 1.
     ``proven``: the change is the cheapest, or there is none. ``minimal``: it is proven that changing only some of the
-    features cannot give the desired outcome; None where nobody asked.
+    features cannot give the desired outcome; None where nobody asked. ``cost``: by the cost that was asked for; None
+    with the usual order, fewest changes and then least distance.
     """
 
     name: str
@@ -36,6 +38,7 @@ class MenuEntry:
     distance: float | None
     proven: bool
     minimal: bool | None = None
+    cost: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as plain data."""
@@ -46,13 +49,15 @@ class MenuEntry:
             "distance": self.distance,
             "proven": self.proven,
             "minimal": self.minimal,
+            **({} if self.cost is None else {"cost": self.cost}),
         }
 
     def __str__(self) -> str:
         name = escape_controls(self.name)
         if self.counterfactual is None:
             return f"{name}: {'there is none' if self.proven else 'none was found'}"
-        return f"{name}: {self.counterfactual} (distance {self.distance:.3g})"
+        what, amount = ("distance", self.distance) if self.cost is None else ("cost", self.cost)
+        return f"{name}: {self.counterfactual} ({what} {amount:.3g})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class ChangeMenu(Sequence[MenuEntry]):
     entries: tuple[MenuEntry, ...]
     complete: bool
     stopped: str | None = None
+    cost: Cost = DEFAULT_COST
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -80,6 +86,7 @@ class ChangeMenu(Sequence[MenuEntry]):
             "entries": [entry.to_dict() for entry in self.entries],
             "complete": self.complete,
             "stopped": self.stopped,
+            **({} if self.cost == DEFAULT_COST else {"cost": self.cost.to_dict()}),
         }
 
     def to_frame(self) -> DataFrame:
@@ -96,6 +103,7 @@ class ChangeMenu(Sequence[MenuEntry]):
                     None if e.counterfactual is None else len(e.counterfactual.changes) for e in self.entries
                 ],
                 "distance": [entry.distance for entry in self.entries],
+                **({} if self.cost.is_usual else {"cost": [entry.cost for entry in self.entries]}),
                 "proven": [entry.proven for entry in self.entries],
             }
         )

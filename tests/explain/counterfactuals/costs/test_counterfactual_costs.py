@@ -263,6 +263,6 @@ def test_a_search_that_ends_early_claims_nothing():
 
 def test_a_batch_uses_the_cost(fitted):
     cost = Cost("l1", steps={"income": 20}, prices={"amount": math.inf})
-    batch = fitted.counterfactuals_many([3, 5, 7], cost=cost, workers=1)
+    batch = fitted.counterfactuals_many([3, 5, 7], cost=cost, k=1, workers=1)
     alone = [fitted.counterfactuals(row, 1, cost=cost) for row in (3, 5, 7)]
     assert [each.items for each in batch] == [each.items for each in alone]
