@@ -160,11 +160,13 @@ def test_the_sources_have_all_that_the_tests_need(sdist: set[str]) -> None:
         "pyproject.toml",
         "hatch_build.py",
     }
-    assert {*files, "constraints.txt", ".ci/run", "tools/kernel_signatures.json"} <= sdist
+    settings = {"constraints.txt", "mkdocs.yml", "CITATION.cff", ".ci/run", ".pre-commit-config.yaml"}
+    assert {*files, *settings, "tools/kernel_signatures.json"} <= sdist
+    assert list_sources(ROOT / ".github") <= sdist
 
 
 def test_the_sources_have_no_file_of_this_machine(sdist: set[str]) -> None:
     places = {PurePosixPath(name).parts[0] for name in sdist if "/" in name}
-    assert places == {"src", "tests", "docs", "benchmarks", "tools", ".ci"}
+    assert places == {"src", "tests", "docs", "benchmarks", "tools", ".ci", ".github"}
     assert not [name for name in sdist if PurePosixPath(name).suffix in MADE_BY_RUNNING]
     assert not [name for name in sdist if name.endswith((".sqlite", ".key", ".log", "tokens.txt"))]

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 INSTALL = "pip install . && ironrule demo"
 TEST = "pip install '.[test]' && pytest"
 ROOT_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
-PAGES = [*(ROOT / name for name in ROOT_PAGES), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*(ROOT / name for name in ROOT_PAGES), *sorted((ROOT / "docs").rglob("*.md"))]
 FOUND = [found.name for found in pkgutil.walk_packages(ironrule.__path__, "ironrule.")]
 IMPORTABLE = [name for name in FOUND if ".network.gpu." not in name or importlib.util.find_spec("torch")]  # an extra
 MODULES = ["ironrule", *(name for name in IMPORTABLE if not name.endswith("__main__"))]  # importing that one runs it
@@ -27,7 +27,7 @@ LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)[^)]*\)")
 ROW = re.compile(r"^\| (.+?) \|", re.MULTILINE)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -84,6 +84,14 @@ def test_a_link_to_a_heading_leads_to_one(page: Path) -> None:
         if fragment and fragment not in anchors(page.parent / name if name else page):
             broken.append(target)
     assert broken == []
+
+
+def test_every_figure_of_the_comparison_stands_in_the_results() -> None:
+    figure = re.compile(r"\d+(?:[.,]\d+)+")
+    shown = figure.findall((ROOT / "docs" / "comparison.md").read_text())
+    measured = figure.findall((ROOT / "benchmarks" / "RESULTS.md").read_text())
+    assert len(shown) > 40
+    assert set(shown) <= set(measured)
 
 
 def test_the_glossary_has_every_word_once_and_the_engines_words_in_order() -> None:
