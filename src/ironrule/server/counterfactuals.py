@@ -38,12 +38,19 @@ class CounterfactualsRequest:
     menu: bool = False
 
     def __post_init__(self) -> None:
-        has_cost = self.changes.cost != DEFAULT_COST
-        if self.menu and (has_cost or self.changes.target is not None):
-            got = "a cost of its own" if has_cost else "a target of its own"
+        own = [
+            what
+            for what, is_own in (
+                ("a cost of its own", self.changes.cost != DEFAULT_COST),
+                ("a target of its own", self.changes.target is not None),
+                ("a margin", self.changes.is_robust),
+            )
+            if is_own
+        ]
+        if self.menu and own:
             hint = "leave out the menu, or ask for the usual cost and the desired outcome"
-            expected = "a request for a menu must have the usual cost and no target"
-            raise InputError(expected=expected, got=got, hint=hint, code="no-menu")
+            expected = "a request for a menu must have the usual cost, no target and no margin"
+            raise InputError(expected=expected, got=own[0], hint=hint, code="no-menu")
         if self.region and self.changes.target is not None:
             expected = "a request for a region must have no target"
             raise InputError(expected=expected, got="a target", hint="leave out one of them", code="no-region")
