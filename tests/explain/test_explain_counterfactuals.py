@@ -1,6 +1,7 @@
 """Counterfactuals by themselves: what may change, what comes back, and that no change is useless."""
 
 import datetime
+import math
 
 import numpy as np
 import pandas as pd
@@ -248,3 +249,19 @@ def test_constraints_that_cannot_be_read_are_searched_unless_exactness_is_insist
     with pytest.raises(InputError, match="are not available here") as refused:
         explainer.counterfactuals(0, algorithm="exact", constraints=limits)
     assert (refused.value.code, refused.value.hint) == ("exact-counterfactuals-unavailable", "use algorithm='geco'")
+
+
+@pytest.mark.parametrize(
+    ("ends", "plain"), [((2, math.inf), (2, 99)), ((-math.inf, 3), (-99, 3)), ((-math.inf, math.inf), (-99, 99))]
+)
+def test_an_end_of_a_permitted_range_may_be_infinite(ends, plain):
+    data = pd.DataFrame({"age": [1, 2, 3, 4, 5, 6] * 4, "debt": [0, 1, 2, 3] * 6})
+    explainer = Explainer(lambda table: np.asarray(table["age"] > table["debt"] + 2), data, desired=True)
+    found = [explainer.counterfactuals(0, k=3, permitted_range={"age": list(one)}).items for one in (ends, plain)]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("ends", [[math.inf, math.inf], [1, -math.inf], [math.nan, 1], [None, 1]])
+def test_a_permitted_range_without_numbers_is_refused(explainer, ends):
+    with pytest.raises(InputError, match=r"must be \[lowest, highest\]"):
+        explainer.counterfactuals(DENIED, permitted_range={"income": ends})

@@ -14,7 +14,7 @@ from ironrule.rule.box import Box
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.constraints.syntax import Constraint, Reference, Subject, format_literal
-from ironrule.space.feature import Feature, Value
+from ironrule.space.feature import Feature, Value, is_missing
 from ironrule.space.space import as_constraint
 from ironrule.space.table import VALUE_TYPES, is_listing, to_python_value
 
@@ -65,16 +65,10 @@ def format_range(feature: Feature, values: Sequence[Value]) -> str:
         return f"{name} in ({', '.join(literals)})"
     if len(values) != 2:
         raise InputError(expected=f"{must} [lowest, highest]", got=list(values))
-    if any(value is None or value != value for value in values):  # missing
-        raise InputError(expected=f"{must} [lowest, highest]", got=list(values), hint="use math.inf for no limit")
-    # no number of a domain is infinite: an end that is limits nothing, except that what is missing has no place
-    ends = [
-        f"{name} {sign} {text}"
-        for sign, text, end in zip((">=", "<="), literals, values, strict=True)
-        if not _is_open(end)
-    ]
-    return " and ".join(ends) or f"{name} != missing"
-
-
-def _is_open(end: Value) -> bool:
-    return isinstance(end, float) and math.isinf(end)
+    low, high = values
+    if is_missing(low) or is_missing(high) or low == math.inf or high == -math.inf:
+        raise InputError(expected=f"{must} [lowest, highest]", got=list(values), hint="math.inf: no limit")
+    # What is missing is in no range, not even in one without limits.
+    limits = [f"{name} >= {literals[0]}"] if low != -math.inf else []
+    limits += [f"{name} <= {literals[1]}"] if high != math.inf else []
+    return " and ".join(limits) or f"{name} != missing"
