@@ -368,3 +368,14 @@ def test_types_are_told_apart() -> None:
         types.none,
     ]
     assert len({repr(describe_type(kind)) for kind in kinds}) == len(kinds)
+
+
+def test_records_whose_fields_have_other_names_are_other_constants() -> None:
+    """What is read of a global array of records depends on the names of their fields."""
+    digests = set()
+    for names in (("low", "high"), ("high", "low")):
+        ends = np.array([(1, 2)], dtype=[(name, np.int64) for name in names])
+        content: dict[str, Any] = {"ends": ends}
+        exec("def read(number):\n    return ends[0].low + number", content)
+        digests.add(KernelDigest(jit.kernel(content["read"])).hexdigest())
+    assert len(digests) == 2

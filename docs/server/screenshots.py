@@ -34,7 +34,8 @@ def take_shot(page: Page, name: str, size: str) -> None:
     """The page as a picture, the whole of some."""
     path = HERE / f"{name}-{size}.png"
     page.wait_for_load_state("networkidle" if name != "job" else "load")
-    page.screenshot(path=path, full_page=name in ("applicant", "explanation", "ladder", "part", "what-if"))
+    is_whole = name in ("applicant", "explanation", "ladder", "part", "what-if")
+    page.screenshot(path=path, full_page=is_whole or (name, size) == ("counterfactuals", "desktop"))
     Image.open(path).convert("RGB").quantize(128).save(path, optimize=True)  # a quarter of the size
 
 
@@ -67,7 +68,8 @@ def walk(page: Page, root: str, size: str) -> None:
     page.get_by_text("What would have changed the outcome?").click()
     page.get_by_role("checkbox", name="duration in month").first.check()
     page.get_by_role("button", name="Find the nearest changes").click()
-    page.wait_for_url("**/counterfactuals/*")
+    page.get_by_role("button", name="Show all sets of features").click()
+    page.get_by_role("heading", name="All sets of features to choose from").wait_for()
     shot("counterfactuals")
     page.goto(f"{root}/applicants/1")
     constraints = 'cf.savings_account_and_bonds == "... < 100 DM"\ncf.age_in_years <= 30'

@@ -101,7 +101,10 @@ class KernelDigest:
         if value is None or isinstance(value, bool | int | float | complex | str | bytes):
             self._add(type(value).__name__, value)
         elif isinstance(value, np.generic | np.ndarray):
-            self._add("array", value.dtype.str, value.shape, value.tobytes())
+            if value.dtype.hasobject:
+                raise UnknownDependencyError(repr(value))
+            fields = () if value.dtype.names is None else (repr(value.dtype),)  # their names are not in ``str``
+            self._add("array", value.dtype.str, value.shape, value.tobytes(), *fields)
         elif isinstance(value, tuple) and type(value) is tuple:
             self._add("tuple", len(value))
             for item in value:

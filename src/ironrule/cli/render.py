@@ -145,16 +145,18 @@ def render_counterfactuals(
     counterfactuals: Counterfactuals,
     regions: Sequence[CounterfactualRegion] = (),
     reason: Infeasibility | None = None,
+    nearest: str = "each is the nearest that does not change all the features of one above",
 ) -> str:
-    """The changes per counterfactual, or a line that none was found, or the reason why there is none; then regions."""
+    """The changes per counterfactual, or a line that none was found, or the reason why there is none; then regions.
+
+    ``nearest`` says what is proven of each.
+    """
     none = "No counterfactual was found. That is no proof that there is none: allow more changes or a larger budget."
     if counterfactuals.proven:
         none = "There is no counterfactual, and that is proven: allow more changes."
     parts = _render_changes(counterfactuals.items) or [format_line(none)]
     if counterfactuals.proven and counterfactuals.items:
-        within = counterfactuals.within
-        nearest = f"Proven: each is the nearest that does not change all the features of one above{within}."
-        parts.append(format_line(nearest))
+        parts.append(format_line(f"Proven: {nearest}{counterfactuals.within}."))
     if counterfactuals.items and counterfactuals.robustness:
         parts.append(format_line(f"Robust: each is reached {counterfactuals.robustness}."))
     parts += [format_line(f"Region {place}: {region}.") for place, region in enumerate(regions, 1)]

@@ -142,6 +142,7 @@ class ExplainerContext:
     breakpoints: Mapping[str, tuple[Value, ...]] | None = None  # by interval, the numbers put between those seen
     gaps: Gaps | None = None  # the numbers between values, where these count; None where the values alone do
     obstacles: Mapping[str, str] = field(default_factory=dict)  # why a numeric feature is no interval, by its name
+    narrowed: frozenset[str] = frozenset()  # intervals for the own outcome, and not for this target
     category_lists: Mapping[str, CategoryList] = field(default_factory=dict)  # of columns that are pandas categories
     black_box_oracle: Oracle | None = None  # asked where there is no exact one; None: the default
     extended_values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)  # added to domains, for new rows

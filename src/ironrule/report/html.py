@@ -66,6 +66,7 @@ def render_explanation(explanation: Explanation) -> str:
         ],
         changes=_list_changes(explanation.changes or ()),
         changes_note=text.describe_changes(explanation),
+        note=None,  # what is proven of them stands in changes_note
     )
 
 

@@ -26,6 +26,7 @@ CostScale = Literal["range", "mad", "percentile"]
 COST_NORMS: tuple[CostNorm, ...] = get_args(CostNorm)
 COST_SCALES: tuple[CostScale, ...] = get_args(CostScale)
 PRICE_DIRECTIONS = ("up", "down")
+LEAST_PRICE, LARGEST_PRICE = 1e-9, 1e12  # others would be lost beside costs of about 1, or their squares be infinite
 
 
 class DirectedPrice(NamedTuple):
@@ -216,6 +217,13 @@ def _require_price(name: str, price: Any) -> float:
     if not _is_number(price) or price < 0:
         raise InputError(
             expected=f"the price of {name!r} must be a number that is not negative, or one each for 'up' and 'down'",
+            got=describe_value(price),
+            hint="math.inf forbids a change",
+            code="bad-cost",
+        )
+    if price not in (0, math.inf) and not LEAST_PRICE <= price <= LARGEST_PRICE:
+        raise InputError(
+            expected=f"the price of {name!r} must be from {LEAST_PRICE:g} to {LARGEST_PRICE:g}, 0, or math.inf",
             got=describe_value(price),
             hint="math.inf forbids a change",
             code="bad-cost",

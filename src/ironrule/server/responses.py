@@ -36,14 +36,16 @@ def wants_json(request: Request) -> bool:
     return "application/json" in accepts and "text/html" not in accepts
 
 
-def render_response(request: Request, template: str, data: dict[str, Any], status: int = 200) -> Response:
-    """A page, or its data."""
+def render_response(
+    request: Request, template: str, data: dict[str, Any], status: int = 200, drawing: str | None = None
+) -> Response:
+    """A page, or its data. A ``drawing`` is SVG of our own template, which has escaped what is in it."""
     if wants_json(request):
         return JSONResponse(data, status)
     user = getattr(request.state, "user", None)
     role: Role = "ask" if user is None else user.role
     links = [link for link in PAGE_LINKS if has_role(role, find_needed_role("GET", link[0]))]
-    known = {"who": getattr(request.state, "who", None), "links": links, "here": request.url.path}
+    known = {"who": getattr(request.state, "who", None), "links": links, "here": request.url.path, "drawing": drawing}
     return HTMLResponse(get_environment().get_template(template).render(**known, **data), status)
 
 

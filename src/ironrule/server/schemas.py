@@ -6,6 +6,7 @@ Bodies and forms become the same requests to the service.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, cast
 
 from fastapi import Request
@@ -18,15 +19,11 @@ from ironrule.model.target import Target
 from ironrule.rule.cost import Cost, CostNorm, CostScale, parse_price_texts, parse_step_texts
 from ironrule.search.algorithms import AlgorithmChoice
 from ironrule.server.auth import check_unicode
+from ironrule.server.counterfactuals import CounterfactualsRequest
 from ironrule.server.errors import ErrorDetail, format_brief
 from ironrule.server.jobs import JobProgress, JobState
-from ironrule.server.served_model import MAX_CONSTRAINT_LENGTH, MAX_CONSTRAINTS
-from ironrule.server.service import (
-    CounterfactualsRequest,
-    ExplainRequest,
-    LadderRequest,
-    RowInput,
-)
+from ironrule.server.served_model import MAX_CONSTRAINT_LENGTH, MAX_CONSTRAINTS, RowInput, ServedModel
+from ironrule.server.service import ExplainRequest, LadderRequest
 from ironrule.space.feature import value_from_json
 from ironrule.space.space import Space
 from ironrule.verdict.bounded import DEFAULT_CONFIDENCE
@@ -163,6 +160,8 @@ class CounterfactualsBody(RequestBody):
     cost: CostNorm | CostBody = Field("fewest", description="what nearest means")
     target: TargetBody | None = Field(None, description="what to reach, if not the desired outcome")
     margin: float = Field(0.0, ge=0, allow_inf_nan=False)
+    region: bool = Field(False, description="ranges around the first counterfactual in which any value would do")
+    menu: bool = Field(False, description="all minimal sets of features to change; for the usual cost and no target")
     seed: int = Field(DEFAULTS.seed, ge=0, le=2**62)
     seconds: float | None = Field(None, gt=0, le=86400)
     evaluations: int | None = Field(None, gt=0, le=2**62)
@@ -183,6 +182,8 @@ class CounterfactualsBody(RequestBody):
                 target=None if self.target is None else self.target.to_target(),
                 margin=self.margin,
             ),
+            region=self.region,
+            menu=self.menu,
         )
 
 
@@ -222,7 +223,8 @@ class RecordResponse(BaseModel):
     row: int | None
     recorded_at: str
     document: dict[str, Any] = Field(
-        description="the explanation, certificate and all, the ladder, or the counterfactuals"
+        description="the explanation, certificate and all, the ladder, or the counterfactuals with what was asked, "
+        "their measures, region, menu and infeasibility, and what is unfinished"
     )
 
 
@@ -284,7 +286,7 @@ class ExplainForm(BaseModel):
 
 
 class CounterfactualsForm(BaseModel):
-    """The features that must not change; constraints on changes, prices and steps, one per line."""
+    """The features that must not change; constraints on changes, prices and steps, one per line; what to reach."""
 
     algorithm: CounterfactualAlgorithm = "auto"
     seconds: float | None = Field(None, gt=0, le=86400)
@@ -294,20 +296,41 @@ class CounterfactualsForm(BaseModel):
     scale: CostScale = "range"
     prices: Lines = ()
     steps: Lines = ()
+    reach: int | None = Field(None, ge=0, description="the place of a class among those of the model")
+    above: float | None = Field(None, allow_inf_nan=False)
+    at_most: float | None = Field(None, allow_inf_nan=False)
+    menu: bool = Field(False, description="all minimal sets of features to change, too")
 
-    def to_request(self, row: int, space: Space) -> CounterfactualsRequest:
+    def to_request(self, row: int, served_model: ServedModel) -> CounterfactualsRequest:
         """The request in the service's terms."""
-        vary = tuple(name for name in space.names if name not in self.fixed)
+        target = self._build_target(served_model.classes)
         return CounterfactualsRequest(
             row,
             SearchOptions(budget=_build_budget(self.seconds)),
             ChangeOptions(
                 algorithm=self.algorithm,
-                features_to_vary=vary if self.fixed else "all",
+                features_to_vary=self._list_varying(served_model.space) if self.fixed else "all",
                 constraints=self.constraints,
                 cost=Cost(self.cost, self.scale, parse_price_texts(self.prices), parse_step_texts(self.steps)),
+                target=target,
             ),
+            region=target is None,
+            menu=self.menu,
         )
+
+    def _list_varying(self, space: Space) -> tuple[str, ...]:
+        """All features but the fixed ones, and those that must not change by their declared role."""
+        movable = (one for one in space.features if one.role is None or one.role.kind == "actionable")
+        return tuple(one.name for one in movable if one.name not in self.fixed)
+
+    def _build_target(self, classes: Sequence[Any]) -> Target | None:
+        if self.reach is not None and self.reach >= len(classes):
+            expected = "reach must be the place of a class among those of the model"
+            raise InputError(expected=expected, got=str(self.reach), hint="choose from the list", code="bad-target")
+        label = None if self.reach is None else classes[self.reach]
+        if label is None and self.above is None and self.at_most is None:
+            return None
+        return Target(label, self.above, self.at_most)
 
 
 MAX_FIELDS = 10_000  # of a form: the form for a what-if has one per feature

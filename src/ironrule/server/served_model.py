@@ -22,6 +22,7 @@ from ironrule.checker.checker import Checker
 from ironrule.checker.result import Check
 from ironrule.errors import ConstraintError, InputError
 from ironrule.explain.explainer import Explainer
+from ironrule.model.decision import read_classes
 from ironrule.results.explanation import Explanation
 from ironrule.results.scope import rebuild_space
 from ironrule.server.errors import format_brief
@@ -32,6 +33,7 @@ from ironrule.space.feature import Feature
 from ironrule.space.space import Space, as_constraint
 
 T = TypeVar("T")
+RowInput = int | Mapping[str, Any]  # the number of a past row, or the values of any row
 ConstraintTexts = tuple[str, ...]
 MAX_DECISIONS = 8
 
@@ -123,10 +125,18 @@ def _cache_last(build: Callable[[ConstraintTexts], T]) -> Callable[[ConstraintTe
 
 
 class ServedModel:
-    """An explainer, the checker that goes with it, both for every subspace, and a title for people."""
+    """An explainer, the checker that goes with it, both for every subspace, a title for people, and the classes of the
+    model, where it names them.
+    """
 
-    def __init__(self, explainer: Explainer, build_checker: Callable[[ConstraintTexts], Checker], title: str) -> None:
-        self.explainer, self.title = explainer, title
+    def __init__(
+        self,
+        explainer: Explainer,
+        build_checker: Callable[[ConstraintTexts], Checker],
+        title: str,
+        classes: Sequence[Any] = (),
+    ) -> None:
+        self.explainer, self.title, self.classes = explainer, title, tuple(classes)
         self._whole_space, self._checker = Subspace(explainer), SharedChecker(lambda: build_checker(()))
         self._build_subspace = _cache_last(lambda where: Subspace(explainer.where(where)))
         self._build_shared_checker = _cache_last(lambda where: SharedChecker(lambda: build_checker(where)))
@@ -143,7 +153,8 @@ class ServedModel:
             meant = {name: wanted[name] for name in ("desired", "threshold", "margin") if name in wanted}
             return Checker(model, data, constraints=(*own, *extra), **meant, **both)
 
-        return cls(Explainer(model, data, constraints=own, **wanted, **both), build_checker, title)
+        explainer = Explainer(model, data, constraints=own, **wanted, **both)
+        return cls(explainer, build_checker, title, read_classes(model) or ())
 
     @property
     def space(self) -> Space:

@@ -24,13 +24,11 @@ import numpy as np
 from starlette.requests import Request
 
 from ironrule.errors import InputError, ModelError
-from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.explainer import Explainer
 from ironrule.explain.options import SearchOptions, parse_budget
 from ironrule.explain.roles import list_role_constraints
 from ironrule.report.ladder import describe_rung
 from ironrule.report.text import describe_scope, get_verdict_name
-from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.explanation import Explanation
 from ironrule.results.ladder import Ladder
 from ironrule.rule.condition import find_code_range
@@ -38,9 +36,10 @@ from ironrule.rule.rule import Component, Rule
 from ironrule.server.applicants import Applicants, SavedSearches
 from ironrule.server.audit.log import AuditLog
 from ironrule.server.audit.record import AuditEntry, AuditRecord
+from ironrule.server.counterfactuals import CounterfactualsRequest, find_recorded_counterfactuals
 from ironrule.server.errors import LOG_HINT, ApiError, build_not_found_error, format_brief, to_api_error
 from ironrule.server.jobs import UNFINISHED, Job, JobQueue
-from ironrule.server.served_model import ConstraintTexts, ServedModel, validate_constraints
+from ironrule.server.served_model import ConstraintTexts, RowInput, ServedModel, validate_constraints
 from ironrule.server.settings import ServerSettings
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.parser import parse_constraint
@@ -72,9 +71,6 @@ class EqualRows:
         return self._applicants.codes.row(self._applicants.find_position(row)).tobytes()
 
 
-RowInput = int | Mapping[str, Any]
-
-
 @dataclass(frozen=True, slots=True)
 class ExplainRequest:
     """A row to explain, and how to search for a rule."""
@@ -93,15 +89,6 @@ class LadderRequest:
     nested: bool = True
     at_least: float | None = None
     confidence: float = DEFAULT_CONFIDENCE
-
-
-@dataclass(frozen=True, slots=True)
-class CounterfactualsRequest:
-    """A row, the features that may change, and how many counterfactuals are wanted."""
-
-    row: RowInput
-    options: SearchOptions = field(default_factory=SearchOptions)  # k, seed and budget count
-    changes: ChangeOptions = field(default_factory=ChangeOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +127,10 @@ class Service:
         row, explainer = self._check_row(request.row), self.served_model.explainer
 
         def record_counterfactuals(job: Job) -> int:
-            found = self._find_counterfactuals(request, job)
+            answer = find_recorded_counterfactuals(explainer, request, self._limit_budget(request.options, job))
+            found, document = answer.found, dict(answer.document)
             count, status = format_count(len(found), "counterfactual"), "proven" if found.proven else "found"
-            space, model, document = explainer.space.fingerprint, explainer.fingerprint, found.to_dict()
+            space, model = explainer.space.fingerprint, explainer.fingerprint
             entry = AuditEntry(who, "counterfactuals", row, space, model, rule=count, verdict=status, document=document)
             return self.audit.append(entry).number
 
@@ -202,16 +190,6 @@ class Service:
             confidence=request.confidence,
             progress=False,
             **options.to_kwargs(),
-        )
-
-    def _find_counterfactuals(self, request: CounterfactualsRequest, job: Job) -> Counterfactuals:
-        return self.served_model.explainer.counterfactuals(
-            request.row,
-            request.options.k,
-            budget=self._limit_budget(request.options, job),
-            seed=request.options.seed,
-            progress=False,
-            **request.changes.to_kwargs(),
         )
 
     def _limit_budget(self, options: SearchOptions, job: Job) -> Budget:

@@ -13,7 +13,6 @@ from ironrule.report.ladder import build_rung_views, describe_missing_short_rule
 from ironrule.report.text import (
     describe_bounds,
     describe_changes,
-    describe_counterfactuals_stop,
     describe_explanation_stop,
     describe_lone_row,
     describe_marks,
@@ -22,11 +21,10 @@ from ironrule.report.text import (
     find_proven_wider_rule,
     get_verdict_name,
 )
-from ironrule.results.explanation import Explanation, Statistics
+from ironrule.results.explanation import Explanation
 from ironrule.results.ladder import Ladder
 from ironrule.results.scope import describe_checked_values, describe_domains, rebuild_space
 from ironrule.rule.condition import find_admitted_codes
-from ironrule.rule.cost import Cost
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import FeatureLabels, format_label, format_outcome, group_conditions
 from ironrule.rule.rule import Rule
@@ -35,7 +33,7 @@ from ironrule.server.served_model import find_extra_constraints
 from ironrule.server.service import Service, WhatIfResult, evaluate_what_if, read_record
 from ironrule.space.feature import Feature, value_to_json
 from ironrule.space.space import Space
-from ironrule.wording import format_cost_resolution, format_count, format_resolution, format_value
+from ironrule.wording import format_count, format_value
 
 MAX_BARS = 40
 
@@ -223,6 +221,7 @@ def build_applicant_view(service: Service, row: int) -> dict[str, Any]:
              "text": format_value(values[f.name], "unquoted"), "options": list_choices(f), "domain": f.describe()}
             for f in space.features
         ],
+        "classes": [format_value(label, "unquoted") for label in service.served_model.classes],
         "max_seconds": service.settings.limits.seconds,
         "usual_seconds": min(DEFAULT_SECONDS, service.settings.limits.seconds),
         "readable": service.served_model.explainer.unreadable_reason is None,
@@ -342,34 +341,6 @@ def build_ladder_view(service: Service, number: int) -> dict[str, Any]:
         "changes_note": describe_changes(explanation),
         "reasons": [str(reason) for reason in found.reasons(MAX_REASONS)],
     }
-
-
-def build_counterfactuals_view(service: Service, number: int) -> dict[str, Any]:
-    """Counterfactuals that were given, in words."""
-    record = read_record(service, number, "counterfactuals")
-    document, space = record.document, service.served_model.space
-    return {
-        "record": record.facts,
-        "row": record.row,
-        "counterfactuals": [build_changes(Counterfactual.from_dict(one), space) for one in document["counterfactuals"]],
-        "proven": document["proven"],
-        "within": _describe_resolution(document),
-        "stopped": document["stopped"],
-        "stop_text": _describe_stored_stop(document),
-    }
-
-
-def _describe_resolution(document: Mapping[str, Any]) -> str:
-    """How near the nearest is known to be; records of earlier versions do not say."""
-    resolution, cost = document.get("resolution", 0.0), Cost.from_dict(document.get("cost", {}))
-    return format_resolution(resolution) if cost.is_usual else format_cost_resolution(resolution)
-
-
-def _describe_stored_stop(document: Mapping[str, Any]) -> list[str]:
-    """What ended a search for counterfactuals; records of earlier versions have but one word for it."""
-    if "statistics" in document:
-        return describe_counterfactuals_stop(Statistics(**document["statistics"]))
-    return [f"The search was stopped early ({document['stopped']})."] if document["stopped"] else []
 
 
 def answer_what_if(service: Service, row: int, changes: Mapping[str, Any], number: int | None) -> WhatIfResult:

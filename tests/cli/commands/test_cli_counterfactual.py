@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -148,8 +149,27 @@ def test_why_there_is_none_is_told_when_asked_and_where_it_is_proven(run, files:
     assert "there is a counterfactual" in open_way
 
 
+def test_diverse_ones_differ_in_their_values(run, files: Files):
+    result = run("counterfactual", *files.ask("--vary", "income", "--k", "3", "--diverse", "0.2", "--json"))
+    assert result.code == 0, result.err
+    incomes = [item["values"]["income"] for item in result.json["counterfactuals"]]
+    assert len(incomes) > 1
+    assert all(after - before >= 0.2 * 7 for before, after in pairwise(incomes))
+    text = run("counterfactual", *files.ask("--vary", "income", "--diverse")).text
+    assert "Proven: each is the nearest that differs so from all above" in text
+
+
+def test_past_rows_are_people_who_were_there(run, files: Files):
+    result = run("counterfactual", *files.ask("--past", "--k", "2", "--json"))
+    assert result.code == 0, result.err
+    past = {tuple(values) for values in pd.read_csv(files.data)[FEATURES].to_numpy().tolist()}
+    assert len(result.json["counterfactuals"]) == 2
+    assert all(tuple(one["values"][name] for name in FEATURES) in past for one in result.json["counterfactuals"])
+    assert not result.json["proven"]
+
+
 def test_more_than_counterfactuals_can_be_written_to_a_file(run, files: Files, tmp_path: Path):
-    for option in ("--region", "--menu", "--why-none"):
+    for option in ("--region", "--menu", "--why-none", "--diverse", "--past"):
         output = tmp_path / f"answer{option}.json"
         result = run("counterfactual", *files.ask(option, "--output", str(output), "--json"))
         assert json.loads(output.read_text(encoding="utf-8")) == result.json
@@ -164,6 +184,8 @@ def test_more_than_counterfactuals_can_be_written_to_a_file(run, files: Files, t
         (("--menu", "--margin", "0.1"), "--margin"),
         (("--menu", "--step", "income=2"), "--step"),
         (("--why-none", "--algorithm", "geco"), "--algorithm"),
+        (("--diverse", "--cost", "l1"), "--cost"),
+        (("--past", "--price", "age=2"), "--cost"),
     ],
 )
 def test_what_an_answer_does_not_know_is_refused(refused, files: Files, more: tuple[str, ...], named: str):

@@ -57,8 +57,9 @@ def test_the_demo_tells_another_row_with_json(run):
 
 
 def test_an_applicant_who_is_not_denied_is_refused_with_one_who_is(refused):
-    assert "the model does not deny applicant 0; it denies applicant 1" in refused("demo", "--model", "tree", "--row", "0")
-    assert "the row number must be from 0 to 999, got 1000" in refused("demo", "--model", "tree", "--row", "1000")
+    command = ("demo", "--model", "tree", "--row")
+    assert "the model does not deny applicant 0; it denies applicant 1" in refused(*command, "0")
+    assert "the row number must be from 0 to 999, got 1000" in refused(*command, "1000")
 
 
 def test_german_credit_comes_as_a_frame_with_numbers_and_text():

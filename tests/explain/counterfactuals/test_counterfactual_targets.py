@@ -199,3 +199,21 @@ def test_what_is_no_target_is_refused(build):
 @pytest.mark.parametrize("target", [Target("a"), Target(["a", 3]), Target(above=0.2), Target("b", 0.1, 0.3)])
 def test_a_target_survives_json(target):
     assert Target.from_dict(target.to_dict()) == target
+
+
+def test_a_band_between_the_values_seen_of_a_linear_model_is_not_called_unreachable():
+    """Between 0.5 and 0.6 no seen value has a score; the numbers between them do, so nothing may be called proven."""
+    data = pd.DataFrame({"income": np.repeat([-2.0, -1.0, 1.0, 2.0], 5)})
+    model = LogisticRegression().fit(data, (data["income"] > 0).astype(int))
+    between = model.predict_proba(pd.DataFrame({"income": [0.1]}))[0, 1]
+    target = Target(above=0.5, at_most=0.7)
+    assert 0.5 < between <= 0.7
+    explainer = Explainer(model, data)
+    assert not explainer.obstacles
+    found = explainer.counterfactuals(0, k=1, target=target)
+    assert len(found) or not found.proven
+    batch = explainer.counterfactuals_many([0], target=target, workers=1)
+    assert not any(one.proven for one in batch)
+    seen = Explainer(model, data, domain="seen").counterfactuals(0, k=1, target=target)
+    assert seen.proven
+    assert not seen

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ironrule.space.space import Space
 
 PLAIN_OPTIONS = ("features_to_vary", "permitted_range", "constraints")  # what every kind of answer takes
+DEFAULT_SPREAD = 0.1
 NAME, HELP = "counterfactual", "find the changes that would have reversed the decision"
 
 
@@ -96,6 +97,9 @@ def _add_answer_options(group: argparse._ArgumentGroup) -> None:
     one.add_argument("--menu", action="store_true", help="all minimal sets of changes, cheapest first (--k: at most K)")
     text = "the smallest set of restrictions that forbids every counterfactual"
     one.add_argument("--why-none", action="store_true", help=text)
+    text = "counterfactuals that differ in their values, numbers by SPREAD of the range (default 0.1)"
+    one.add_argument("--diverse", metavar="SPREAD", type=float, nargs="?", const=DEFAULT_SPREAD, help=text)
+    one.add_argument("--past", action="store_true", help="the nearest past rows with the desired outcome")
 
 
 def run(options: argparse.Namespace) -> CommandResult:
@@ -119,7 +123,8 @@ def _require_one_choice_of_rows(options: argparse.Namespace) -> None:
 
 def _require_known_answer(options: argparse.Namespace) -> None:
     """Raise InputError where more than counterfactuals is asked for with options that it does not have."""
-    chosen = next((name for name in ("region", "menu", "why_none") if getattr(options, name)), None)
+    kinds = ("region", "menu", "why_none", "diverse", "past")
+    chosen = next((name for name in kinds if getattr(options, name) not in (None, False)), None)
     if chosen is None:
         return
     others = {
@@ -131,6 +136,7 @@ def _require_known_answer(options: argparse.Namespace) -> None:
         "--constraint": chosen == "region" and options.constraint,
         "--range": chosen == "region" and options.range,
         "--step": chosen != "region" and options.step,
+        "--cost and the options beside it": chosen in ("diverse", "past") and not _build_cost(options).is_usual,
     }
     given = [name for name, value in others.items() if value]
     if given:
@@ -150,17 +156,16 @@ def _build_change_options(options: argparse.Namespace, space: Space, model: Any)
         features_to_vary=options.vary or "all",
         permitted_range=parse_ranges(options.range, space),
         constraints=shared.parse_constraints(options),  # on the changes: the row itself need not satisfy them
-        cost=Cost(
-            options.cost,
-            options.scale,
-            parse_price_texts(options.price),
-            parse_step_texts(options.step),
-            options.per_change,
-        ),
+        cost=_build_cost(options),
         target=_build_target(options, model),
         margin=options.reached_margin,
         models=[load_model(path, options.trust, options.trust_pickle) for path in options.further_models],
     )
+
+
+def _build_cost(options: argparse.Namespace) -> Cost:
+    prices, steps = parse_price_texts(options.price), parse_step_texts(options.step)
+    return Cost(options.cost, options.scale, prices, steps, options.per_change)
 
 
 def _has_target(options: argparse.Namespace) -> bool:
@@ -234,6 +239,14 @@ def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> Command
         with show_spinner():
             menu = explainer.change_menu(row, cost=changes.cost, limit=options.k, **limits, **plain)
         return CommandResult(str(menu), menu.to_dict, output, format_json_file(menu.to_dict()))
+    if options.diverse is not None:
+        with show_spinner():
+            apart = explainer.diverse_counterfactuals(row, search.k, spread=options.diverse, **limits, **plain)
+        view = render_counterfactuals(apart, nearest="each is the nearest that differs so from all above")
+        return CommandResult(view, apart.to_dict, output, format_json_file(apart.to_dict()))
+    if options.past:
+        past = explainer.past_counterfactuals(row, search.k, **plain)
+        return CommandResult(render_counterfactuals(past), past.to_dict, output, format_json_file(past.to_dict()))
     plain["constraints"] = (*plain["constraints"], *list_price_constraints(changes.cost))
     if options.why_none:
         with show_spinner():

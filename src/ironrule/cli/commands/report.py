@@ -152,13 +152,13 @@ def _collect_reported(options: argparse.Namespace) -> _Reported:
             ladders = _replace_explanations(batch.ladders(), explanations, options)
         space = batch.space if options.space is None else None
         return _Reported(explanations, names, is_single=False, ladders=ladders, rows=batch.rows, space=space)
-    if not options.files and options.row is not None and {"model", "data"} <= options.project_options:
-        return _Reported([explain.explain_row(options)], [], is_single=True)
-    if documents or len(options.files) != 2 or options.row is None:
-        raise _build_input_error(options)
-    if any(getattr(options, name) and name not in options.project_options for name in ("data", "model")):
-        raise InputError("--data and --model are for explanations from files and cannot be combined with --row")
-    options.model, options.data = options.files
+    from_project = not options.files and options.row is not None and {"model", "data"} <= options.project_options
+    if not from_project:
+        if documents or len(options.files) != 2 or options.row is None:
+            raise _build_input_error(options)
+        if any(getattr(options, name) and name not in options.project_options for name in ("data", "model")):
+            raise InputError("--data and --model are for explanations from files and cannot be combined with --row")
+        options.model, options.data = options.files
     found = explain.explain_row(options, has_short_rule=options.audience in (None, "person"))
     if isinstance(found, Ladder):
         return _Reported([found.explanation], [], is_single=True, ladders=[found])

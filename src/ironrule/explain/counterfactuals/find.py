@@ -90,6 +90,8 @@ def find_counterfactuals(
         if row_cost is not None:
             found = replace(found, items=order_by_cost(found.items, row_cost))
         found = make_readable(context, query, found, run, row_cost)
+    if context.narrowed:  # nothing was asked about other numbers than those seen
+        found = replace(found, proven=False, resolution=0.0)
     if tabulated_model is not None:
         require_rows_desired(context, found.list_unasked_rows())
     statistics = build_statistics(meter, name, options.seed, found.stopped)

@@ -32,7 +32,7 @@ from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.rule.counterfactual import Change, Counterfactual
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
-from ironrule.verdict.budget import Budget, Meter
+from ironrule.verdict.budget import Meter
 
 
 def build_menu(
@@ -122,7 +122,7 @@ def _find_one(
         seconds = budget.seconds - meter.elapsed
         if seconds <= 0:
             return None
-    left = replace(options, k=1, budget=Budget(budget.evaluations, seconds))
+    left = replace(options, k=1, budget=replace(budget, seconds=seconds))
     return find_counterfactuals(context, row, left, changes, progress)
 
 

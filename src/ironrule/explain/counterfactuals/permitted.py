@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -64,4 +65,16 @@ def format_range(feature: Feature, values: Sequence[Value]) -> str:
         return f"{name} in ({', '.join(literals)})"
     if len(values) != 2:
         raise InputError(expected=f"{must} [lowest, highest]", got=list(values))
-    return f"{name} >= {literals[0]} and {name} <= {literals[1]}"
+    if any(value is None or value != value for value in values):  # missing
+        raise InputError(expected=f"{must} [lowest, highest]", got=list(values), hint="use math.inf for no limit")
+    # no number of a domain is infinite: an end that is limits nothing, except that what is missing has no place
+    ends = [
+        f"{name} {sign} {text}"
+        for sign, text, end in zip((">=", "<="), literals, values, strict=True)
+        if not _is_open(end)
+    ]
+    return " and ".join(ends) or f"{name} != missing"
+
+
+def _is_open(end: Value) -> bool:
+    return isinstance(end, float) and math.isinf(end)

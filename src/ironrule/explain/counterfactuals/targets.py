@@ -1,7 +1,9 @@
 """Counterfactuals that reach something else than the explainer's desired outcome, or that reach it robustly.
 
 The same model, data and space with another decision: the model is read and compiled for it once, and its outcomes of
-the past rows are what the model says now. The last few targets are kept.
+the past rows are what the model says now. The last few targets are kept. A feature may be an interval for the
+explainer's own outcome and not for a target: a band of a linear model's scores may lie between two values. Only values
+seen are searched then, so nothing is proven.
 
 A robust counterfactual stays desired although scores move by a margin, and under other models too: it is one of the
 model that desires what all of these desire (:mod:`ironrule.model.joint_model`).
@@ -140,4 +142,5 @@ def _build_other_context(
     """The context of the same data and space with another model or target."""
     arguments = replace(context.arguments, models=(model,), target=target, space=list_seen_values(context))
     built = build_context(arguments, RecodedRows(context), progress, warn=False)
-    return replace(built, row_store=context.row_store)
+    narrowed = frozenset(built.obstacles) - frozenset(context.obstacles)
+    return replace(built, row_store=context.row_store, narrowed=narrowed)

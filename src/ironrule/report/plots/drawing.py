@@ -225,6 +225,8 @@ def choose_style(verdict: Verdict) -> VerdictStyle:
             return REFUTED_STYLE
 
 
-def render_svg(drawing: Drawing) -> str:
-    """The drawing as a piece of HTML that is as wide as there is room for, with its sentence for screen readers."""
-    return render_template("drawing.svg", drawing=drawing)
+def render_svg(drawing: Drawing, css_class: str | None = None) -> str:
+    """The drawing as a piece of HTML that is as wide as there is room for, with its sentence for screen readers. Its
+    style is in the tag, or where a page has a style sheet for it, in that, under a class.
+    """
+    return render_template("drawing.svg", drawing=drawing, css_class=css_class)

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from ironrule.server import schemas, views
 from ironrule.server.applicants import OutcomeFilter
 from ironrule.server.auth import HOME_PATHS, check_role
+from ironrule.server.counterfactuals_view import build_counterfactuals_view, render_counterfactuals_drawing
 from ironrule.server.jobs import Job
 from ironrule.server.responses import redirect, render_response, wants_json
 from ironrule.server.routes.dependencies import ServiceDependency, UserDependency
@@ -123,16 +124,17 @@ async def find_counterfactuals(
     form: Annotated[schemas.CounterfactualsForm, Form()],
 ) -> Response:
     """Search for counterfactuals, in the same way."""
-    wanted = form.to_request(row, service.served_model.space)
+    wanted = form.to_request(row, service.served_model)
     return await _redirect_to_result(request, service, service.start_counterfactuals(wanted, user.name))
 
 
 @register_page("/counterfactuals/{number:int}")
 def show_counterfactuals(request: Request, service: ServiceDependency, number: int) -> Response:
     """Counterfactuals that were given."""
-    data = views.build_counterfactuals_view(service, number)
+    data = build_counterfactuals_view(service, number)
     about = None if data["row"] is None else views.build_applicant_view(service, data["row"])
-    return render_response(request, "counterfactuals.html", data | {"applicant": about})
+    drawing = None if wants_json(request) else render_counterfactuals_drawing(service, number)
+    return render_response(request, "counterfactuals.html", data | {"applicant": about}, drawing=drawing)
 
 
 @register_page("/explanations")

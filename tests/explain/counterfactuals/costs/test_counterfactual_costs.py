@@ -266,3 +266,44 @@ def test_a_batch_uses_the_cost(fitted):
     batch = fitted.counterfactuals_many([3, 5, 7], cost=cost, k=1, workers=1)
     alone = [fitted.counterfactuals(row, 1, cost=cost) for row in (3, 5, 7)]
     assert [each.items for each in batch] == [each.items for each in alone]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_cost_is_that_of_the_number_which_a_column_of_float32_holds(seed):
+    """-0.4 is held as a number a little below -0.4: past rows that have it are not passed by a change to it."""
+    rng = np.random.default_rng(seed)
+    data = pd.DataFrame(rng.normal(size=(40, 2)).round(1).astype(np.float32), columns=["income", "debt"])
+    model = LogisticRegression().fit(data, (data["income"] > data["debt"]).astype(int))
+    explainer = Explainer(model, data, desired=1)
+    row = int(np.flatnonzero(~explainer.outcomes)[0])
+    found = explainer.counterfactuals(row, k=2, cost=Cost("l1", scale="percentile"))
+    assert len(found)
+    for item, measured in zip(found, found.measure(), strict=True):
+        after = {change.feature: np.float32(change.after) for change in item.changes}
+        moved = [np.mean(data[name] < value) - np.mean(data[name] < data[name][row]) for name, value in after.items()]
+        assert measured.cost == pytest.approx(np.abs(moved).sum())
+
+
+@pytest.mark.parametrize("norm", ["fewest", "l1", "l2", "linf"])
+@pytest.mark.parametrize(
+    "model", [DecisionTreeClassifier(max_depth=3, random_state=0), RandomForestClassifier(5, random_state=0)]
+)
+def test_a_cost_that_is_small_beside_a_large_price_is_not_rounded_away(model, norm):
+    """Of changes of income alone the least is the nearest, whatever debt costs; or it is not claimed to be."""
+    rng = np.random.default_rng(3)
+    data = pd.DataFrame(rng.normal(size=(60, 2)).round(1), columns=["income", "debt"])
+    fitted = model.fit(data, (2 * data["income"] + data["debt"] > 0.6).astype(int))
+    explainer = Explainer(fitted, data, desired=1, domain="seen")
+    incomes, span = data["income"].unique(), data["income"].max() - data["income"].min()
+    for row in np.flatnonzero(~explainer.outcomes)[:20].tolist():
+        found = explainer.counterfactuals(row, k=1, cost=Cost(norm, prices={"debt": 1e12}))
+        good = fitted.predict(pd.DataFrame({"income": incomes, "debt": data["debt"][row]})) == 1
+        if good.any() and found.proven:
+            least = np.abs(incomes[good] - data["income"][row]).min() / span
+            assert found.measure()[0].cost <= least + found.resolution + 1e-9
+
+
+@pytest.mark.parametrize("price", [1e200, 1e-300, {"up": 1e13}])
+def test_a_price_that_numbers_cannot_tell_apart_is_refused(price):
+    with pytest.raises(InputError, match=r"must be from 1e-09 to 1e\+12"):
+        Cost("l2", prices={"income": price})

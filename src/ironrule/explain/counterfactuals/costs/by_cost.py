@@ -38,7 +38,12 @@ def find_cheapest_changes(
         oracle = None if context.is_robust else context.oracle
         nearest = find_nearest(tabulated_model, query, run, engine=context.engine, oracle=oracle)
         changes = tuple(map(query.case.build_counterfactual, nearest.points))
-        return NearestChanges(changes, nearest.proven, nearest.stopped, nearest.proven_count)
+        costs = map(row_cost.table.measure_point, nearest.points)
+        hidden = [row_cost.find_resolution(item.values, one) for item, one in zip(changes, costs, strict=True)]
+        close = [row_cost.is_close(item.values, apart) for item, apart in zip(changes, hidden, strict=True)]
+        count = min(nearest.proven_count, [*close, False].index(False))
+        is_proven = nearest.proven and all(close)
+        return NearestChanges(changes, is_proven, nearest.stopped, count, max([0.0, *hidden[:count]]))
     search, is_sound = _build_search(context, tabulated_model, query, row_cost, run)
     items, found, resolution, count, stopped = list[Counterfactual](), list[frozenset[int]](), 0.0, 0, None
     while len(items) < query.k and stopped is None:
@@ -50,7 +55,7 @@ def find_cheapest_changes(
             is_sound = is_sound and answer.bound == np.inf
             break
         items.append(query.case.build_counterfactual(answer.point))
-        apart = row_cost.measure_difference(answer.cost, answer.bound)
+        apart = row_cost.find_resolution(items[-1].values, answer.bound)
         is_sound = is_sound and row_cost.is_close(items[-1].values, apart)
         count += is_sound
         resolution = max(resolution, apart) if is_sound else resolution

@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,8 @@ NUMBER_TOLERANCE = 2.0**-22  # the share of a number: columns may be in single p
 MAX_STEPS = 5_000  # values that a number may take by its step
 MAX_SHARE = 0.05  # of a cost: what is only known more coarsely is not called the nearest
 MAX_SHARE_OF_LARGEST = 0.005  # the same of the largest change of one feature, for changes that cost little
+DOUBLE = np.dtype(np.float64)
+HIDDEN_SHARE = 1e-9  # of a cost: what tables round away, if it is less
 TABLE_BITS = 40  # of the largest part: smaller ones are rounded to multiples of its share by this power of two
 
 
@@ -55,6 +58,7 @@ class FeatureCost:
     unit: float
     seen: tuple[Float64Array, Float64Array] | None = None
     step: float | None = None
+    held_as: np.dtype[Any] = DOUBLE  # the numbers of the column: shorter ones hold 0.1 as another number
 
     def measure(self, values: Sequence[Value] | AnyArray) -> Float64Array:
         """The priced distance of some values of the feature; infinite where it may not be chosen."""
@@ -77,7 +81,7 @@ class FeatureCost:
 
     def _place(self, values: Sequence[Value]) -> Float64Array:
         if self.feature.numeric:
-            return np.array(values, dtype=np.float64)
+            return np.array(values, dtype=np.float64).astype(self.held_as).astype(np.float64)
         return np.array([self.feature.code_by_value[value] for value in values], dtype=np.float64)
 
     def _scale(self, places: Float64Array) -> Float64Array:
@@ -143,6 +147,13 @@ class RowCost:
             return math.inf
         return max(0.0, more - less) * self.distance_unit
 
+    def find_resolution(self, values: Mapping[str, Value], bound: float) -> float:
+        """By how much something may cost less than a counterfactual, where nothing is below a bound in the table. Since
+        tables are rounded down, that is so without rounding too; a difference that is nothing beside the cost is none.
+        """
+        apart = self.measure_difference(self.measure_row(values), bound)
+        return apart if apart > HIDDEN_SHARE * self.measure_distance(values) else 0.0
+
     def is_close(self, values: Mapping[str, Value], apart: float) -> bool:
         """Whether a counterfactual of which it is known that nothing costs less by more than ``apart`` is to be called
         the nearest.
@@ -158,7 +169,9 @@ def build_row_cost(context: ExplainerContext, case: Case, cost: Cost) -> RowCost
         unit, seen = _build_scale(feature, counts, cost.scale)
         own = feature.value(int(case.instance[j]))
         price, step = cost.get_price(feature.name), cost.steps.get(feature.name)
-        features.append(FeatureCost(feature, own, price, unit, seen, step=step))
+        column = context.table.column(feature.columns[0]).values.dtype
+        held_as = column if feature.numeric and column.kind == "f" else DOUBLE
+        features.append(FeatureCost(feature, own, price, unit, seen, step=step, held_as=held_as))
     distances = [one.measure((*one.feature.values, None)[: one.feature.size]) for one in features]
     largest = [float(np.max(some[np.isfinite(some)], initial=0.0)) for some in distances]
     distance_unit = (math.fsum(largest) + 1.0) * (1.0 + 2.0**-20) if cost.norm == "fewest" else 1.0

@@ -1,0 +1,137 @@
+"""Everything that a request for counterfactuals may ask for, as one document for the audit log.
+
+The document is that of the counterfactuals (:meth:`ironrule.results.counterfactuals.Counterfactuals.to_dict`), which
+still reads it, with more fields under the same digest: ``asked`` (what could change), ``measures`` (cost and distances
+of each), ``region`` (ranges around the first), ``menu`` (all minimal sets of features), ``infeasibility`` (which
+restrictions forbid every counterfactual, where there is provably none), and ``unfinished``, the names of those of them
+that were wanted and for which no time was left. All searches of a request share its seconds, and each may use the
+evaluations that the first one left.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Protocol
+
+from ironrule.errors import InputError
+from ironrule.explain.counterfactuals.options import ChangeOptions
+from ironrule.explain.explainer import Explainer
+from ironrule.explain.options import SearchOptions
+from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.rule.cost import DEFAULT_COST
+from ironrule.server.served_model import RowInput
+from ironrule.space.feature import value_to_json
+from ironrule.verdict.budget import Budget, BudgetExhausted
+from ironrule.verdict.digest import add_digest
+
+
+@dataclass(frozen=True, slots=True)
+class CounterfactualsRequest:
+    """A row, the features that may change, how many counterfactuals are wanted, and what beside them."""
+
+    row: RowInput
+    options: SearchOptions = field(default_factory=SearchOptions)  # k, seed and budget count
+    changes: ChangeOptions = field(default_factory=ChangeOptions)
+    region: bool = False
+    menu: bool = False
+
+    def __post_init__(self) -> None:
+        own = [
+            what
+            for what, is_own in (
+                ("a cost of its own", self.changes.cost != DEFAULT_COST),
+                ("a target of its own", self.changes.target is not None),
+                ("a margin", self.changes.is_robust),
+            )
+            if is_own
+        ]
+        if self.menu and own:
+            hint = "leave out the menu, or ask for the usual cost and the desired outcome"
+            expected = "a request for a menu must have the usual cost, no target and no margin"
+            raise InputError(expected=expected, got=own[0], hint=hint, code="no-menu")
+        if self.region and self.changes.target is not None:
+            expected = "a request for a region must have no target"
+            raise InputError(expected=expected, got="a target", hint="leave out one of them", code="no-region")
+
+    def describe(self) -> dict[str, Any]:
+        """What could change, as plain data."""
+        names, ranges = self.changes.names, self.changes.permitted_range or {}
+        return {
+            "algorithm": self.changes.algorithm,
+            "k": self.options.k,
+            "features_to_vary": "all" if names is None else list(names),
+            "permitted_range": {name: [value_to_json(one) for one in values] for name, values in ranges.items()},
+            "constraints": [str(one) for one in self.changes.constraints],
+        }
+
+
+class PlainResult(Protocol):
+    """A result that can be written as plain data."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as plain data."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCounterfactuals:
+    """Counterfactuals, and the whole document of them."""
+
+    found: Counterfactuals
+    document: Mapping[str, Any]
+
+
+def find_recorded_counterfactuals(
+    explainer: Explainer, request: CounterfactualsRequest, budget: Budget
+) -> RecordedCounterfactuals:
+    """Counterfactuals and what else a request asks for, within one budget."""
+    started, options, changes = time.monotonic(), request.options, request.changes
+    found = explainer.counterfactuals(
+        request.row, options.k, budget=budget, seed=options.seed, progress=False, **changes.to_kwargs()
+    )
+    permitted = {name: getattr(changes, name) for name in ("features_to_vary", "permitted_range", "constraints")}
+    searches: dict[str, Callable[[Budget], PlainResult]] = {}
+    if request.region and found.items:
+        searches["region"] = lambda left: explainer.counterfactual_region(
+            found.items[0], budget=left, seed=options.seed, progress=False
+        )
+    if request.menu:
+        searches["menu"] = lambda left: explainer.change_menu(
+            request.row, budget=left, seed=options.seed, progress=False, **permitted
+        )
+    if found.proven and not found.items and changes.target is None:
+        searches["infeasibility"] = lambda left: explainer.find_forbidding_restrictions(
+            request.row, budget=left, seed=options.seed, progress=False, **permitted
+        )
+    more: dict[str, Any] = {"asked": request.describe(), "measures": [asdict(one) for one in found.measure()]}
+    unfinished = []
+    for name, search in searches.items():
+        result = _search_within(search, _find_rest(budget, found, started))
+        if result is None:
+            unfinished.append(name)
+        else:
+            more[name] = result.to_dict()
+    return RecordedCounterfactuals(found, add_digest(found.to_dict() | more | {"unfinished": unfinished}))
+
+
+def _find_rest(budget: Budget, found: Counterfactuals, started: float) -> Budget | None:
+    """What is left of a budget after a search; None if that is nothing."""
+    seconds, evaluations = budget.seconds, budget.evaluations
+    if seconds is not None:
+        seconds -= time.monotonic() - started
+    if evaluations is not None:
+        evaluations -= found.statistics.evaluations
+    if (seconds is not None and seconds <= 0) or (evaluations is not None and evaluations <= 0):
+        return None
+    return replace(budget, seconds=seconds, evaluations=evaluations)
+
+
+def _search_within(search: Callable[[Budget], PlainResult], rest: Budget | None) -> PlainResult | None:
+    """A result; None if there is no time for it, or the job was cancelled before there was any."""
+    if rest is None:
+        return None
+    try:
+        return search(rest)
+    except (BudgetExhausted, KeyboardInterrupt):
+        return None
