@@ -206,7 +206,7 @@ def apply_project(options: argparse.Namespace) -> None:
     if missing:
         raise InputError(
             f"the following are required: {', '.join(missing)}",
-            hint=f"name them, or write them into {PROJECT_FILE} once: ironrule init",
+            hint=f"name them (see --help), or write them into {PROJECT_FILE} once: ironrule init",
             code="usage",
         )
 
