@@ -216,7 +216,7 @@ OPTIONS: dict[str, Command] = {
     "unknown command": plain("magic", words=("magic", "--help")),
     "unknown option": explain("--magic", words=("--magic", "--help")),
     "no row": Command(lambda home: build_explain(home), ("--row", "--help")),
-    "no data": plain("explain", "HOME/model.skops", words=("DATA", "--help")),
+    "no data": plain("explain", "HOME/model.skops", "--row", "3", words=("DATA", "--help")),
     "k 0": explain("--k", "0", words=("k must be a positive integer", "0")),
     "k text": explain("--k", "many", words=("--k", "'many'")),
     "k of 5000 digits": explain("--k", DIGITS, words=("--k",)),
