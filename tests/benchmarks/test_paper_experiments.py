@@ -72,7 +72,7 @@ def test_variants_differ_from_their_base_in_what_they_say() -> None:
     assert "q=5," in methods()["greedy_cf_exact q=5"].settings(task)
     assert methods()["genetic s=1000"].settings(task) == methods()["genetic"].settings(task)
     assert "HistorySampler" in methods()["genetic_cf all three"].settings(task)
-    assert methods()["greedy_cf_exact 5 of 20 duals"].settings(task).endswith("duals=5), k=20")
+    assert methods()["greedy_cf_exact 5 of 20 duals"].settings(task).endswith("duals=5, oracle=None), k=20")
 
 
 def test_a_line_has_a_point_where_a_variant_was_run_and_none_elsewhere() -> None:
