@@ -16,10 +16,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
-from ironrule.arrays import Float64Array, Points
 from ironrule.errors import InputError, describe_value
+
+if TYPE_CHECKING:  # the command line reads the names of norms, and loads nothing heavy
+    from ironrule.arrays import Float64Array, Points
 
 CostNorm = Literal["fewest", "l1", "l2", "linf"]
 CostScale = Literal["range", "mad", "percentile"]
