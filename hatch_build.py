@@ -23,7 +23,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = "ironrule/machine_code"
 # What the modules with kernels import; with the versions that pyproject.toml asks for.
-NEEDED = ("numpy", "numba", "narwhals")
+NEEDED = ("numpy", "numba", "narwhals", "threadpoolctl")
 
 
 class KernelBuildHook(BuildHookInterface[Any]):
