@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
+import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,7 @@ import numpy as np
 import pytest
 from numba import typeof
 
+from hatch_build import NEEDED
 from ironrule.kernel_cache import KernelCache
 from ironrule.model.normal_form.cells import Cells
 from tools.kernel_signatures import (
@@ -26,6 +31,8 @@ from tools.kernel_signatures import (
 SIGNATURES = read_signatures()
 NUMBERS = np.zeros(3)
 ADVICE = "run python -m tools.kernel_signatures"
+
+ROOT = Path(__file__).parents[1]
 
 
 def list_named_tuples(encoded: Any) -> Iterator[tuple[str, int]]:
@@ -94,3 +101,27 @@ def test_what_was_called_is_listed() -> None:
     sets = np.array([[1], [2]], dtype=np.uint64)
     flag_hitting_sets(sets, sets)
     assert ["uint64[2C]", "uint64[2C]"] in list_used_signatures()[name]
+
+
+def test_kernels_import_no_more_than_a_build_has() -> None:
+    """The environment in which a wheel is built has what hatch_build.py names, and nothing else of the dependencies."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = [re.split(r"[<>=~!\[]", line)[0].strip() for line in project["dependencies"]]
+    absent = [{"scikit-learn": "sklearn"}.get(name, name) for name in names if name not in NEEDED]
+    assert {"sklearn", "tqdm"} <= set(absent)
+    code = f"""
+import importlib, sys
+
+class Absent:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in {absent!r}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Absent())
+from tools.kernel_signatures import decode_type, read_signatures
+for kernel, ways in read_signatures().items():
+    importlib.import_module(kernel.rpartition(".")[0])
+    [decode_type(kind) for way in ways for kind in way]
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
