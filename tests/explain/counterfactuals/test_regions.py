@@ -21,11 +21,8 @@ DOMAINS: dict[str, Any] = {"age": list(AGES), "debt": list(DEBTS), "job": list(J
 
 
 def select(region: CounterfactualRegion, points: pd.DataFrame) -> pd.DataFrame:
-    """The points of a region, by its rule and by what is fixed."""
-    inside = region.rule.covers(points)
-    for name, value in region.fixed.items():
-        inside &= (points[name] == value).to_numpy()
-    return points[inside]
+    """The points of a region: its rule alone tells them, what stays as it is included."""
+    return points[region.rule.covers(points)]
 
 
 def list_larger(region: CounterfactualRegion) -> list[dict[str, list[Any]]]:

@@ -337,7 +337,8 @@ class _RegionBuilder:
     def build(self, statistics: Any) -> CounterfactualRegion:
         """All of it in the user's terms."""
         before = {**self.values, **{name: value for name, value in self.before.items() if name in self.values}}
-        components = [part for name in self.varying for part in self._list_components(name)]
+        # What stays as it is belongs to the rule: without it, the rule would speak of people who get another outcome.
+        components = [part for name in self.values for part in self._list_components(name)]
         rule = Rule(tuple(components), DESIRED_OUTCOME)
         return CounterfactualRegion(
             counterfactual=Counterfactual.from_values(before, self.values),
