@@ -55,7 +55,8 @@ class CounterfactualRegion:
     ``Proven``: every point of the space in it has; of a model that can only be asked, ``Unrefuted`` with the bound that
     points drawn at random give. ``rule`` is the whole box, with what stays as it is, so ``rule.covers`` tells who
     is in it; ``rounded`` is the same with bounds as people write numbers, never wider. ``ranges`` says feature by
-    feature what may vary. All other features are as in the counterfactual (``fixed``). ``maximal``: no bound can be moved further, and no category freed.
+    feature what may vary. All other features are as in the counterfactual (``fixed``). ``maximal``: no bound can be
+    moved further, and no category freed.
     """
 
     counterfactual: Counterfactual
