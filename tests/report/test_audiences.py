@@ -72,10 +72,11 @@ def test_the_person_is_told_what_a_verdict_means():
     assert "This was checked for every combination of " in texts["proven"]
     assert "We tried 500 possible cases that fit this description" in texts["unrefuted"]
     assert "This is not a proof" in texts["unrefuted"]
-    assert "Home: own instead of rent; Grade: high instead of mid" in texts["refuted"]
+    assert "Home: own instead of rent, and also Grade: high instead of mid" in texts["refuted"]
     assert "Not everyone for whom all of this is true gets this decision:" in texts["refuted"]
-    assert "Why each of these facts matters" not in texts["refuted"]
-    assert "With Home: own and Grade: high, and everything else the same, the outcome would be:" in texts["proven"]
+    assert "Why each of these counts" not in texts["refuted"]
+    assert "Home: this is needed, too. Without it, the description would also fit cases" in texts["proven"]
+    assert "Monthly income: " in texts["proven"].partition("Why each of these counts")[2]
 
 
 @pytest.mark.parametrize("word", MADE)
@@ -244,7 +245,7 @@ def test_what_only_another_model_desires_is_not_told_as_the_decision():
     ).explain(dict(EXPLANATION.instance))
     assert made.background is not None
     assert made.background.is_robust
-    assert "Why each of these facts matters" not in made.to_html("person")
+    assert "Why each of these counts" not in made.to_html("person")
     assert "from one of the models, or have a score within the margin" in made.to_html("validator")
 
 

@@ -48,6 +48,7 @@ from ironrule.wording import round_towards
 
 Witness = TypeVar("Witness")
 MAX_WIDENED = 20  # rules that are widened to see which covers most
+MAX_CHANGED_VALUES = 200  # of a feature, that are tried one by one
 CORE_LIBRARIES = ("numpy", "numba", "scikit-learn")
 OPTIONAL_LIBRARIES = ("xgboost", "lightgbm", "catboost", "interpret-core", "pygam", "onnxruntime", "torch")
 
@@ -210,6 +211,7 @@ class ExplanationBuilder:
         if problem.oracle.points is not None:
             points = np.concatenate([points, problem.case.embed(problem.oracle.points)])
         named = problem.case.components.rule(rule, "")
+        points = np.concatenate([points, find_single_changes(context, named, problem.case.user_instance)])
         row = context.space.decode_row(problem.case.user_instance)
         past = HistoryRows(context.space, context.history.codes, context.outcomes, context.unused_features)
         libraries = list_library_versions()
@@ -287,6 +289,30 @@ class ExplanationBuilder:
             permitted &= bind_constraint(constraint, case.space.features)(points, case.instance)
         nearest = _select_nearest(points[permitted], case.components, self.problem.k)
         return tuple(map(case.build_counterfactual, nearest))
+
+
+def find_single_changes(context: ExplainerContext, rule: Rule, instance: Points) -> Points:
+    """Points with the desired outcome that differ from the instance in one feature of a rule: of each feature, where
+    there is one, the nearest value that a past row has; of categories the most frequent. Many values are not all tried.
+    """
+    space, points, places = context.space, list[Points](), list[int]()
+    if context.is_robust:
+        return np.zeros((0, len(space)), dtype=np.int32)
+    for place in map(space.index, rule.features):
+        feature, own = space.features[place], int(instance[place])
+        counts = np.asarray(context.history.frequencies[place])
+        codes = np.flatnonzero(counts)
+        codes = codes[codes != own]
+        order = np.argsort(np.abs(codes - own) if feature.ordered else -counts[codes], kind="stable")
+        changed = np.repeat(instance[None, :], min(len(codes), MAX_CHANGED_VALUES), axis=0)
+        changed[:, place] = codes[order][:MAX_CHANGED_VALUES]
+        points.append(changed)
+        places += [place] * len(changed)
+    candidates = np.concatenate([*points, np.zeros((0, len(space)), dtype=np.int32)]).astype(np.int32)
+    is_desired = space.feasible.admits(candidates)
+    is_desired[is_desired] = context.model.primary.desired(candidates[is_desired])
+    first = np.unique(np.array(places, dtype=np.int64)[is_desired], return_index=True)[1]
+    return candidates[is_desired][first]
 
 
 def find_witnesses(

@@ -13,6 +13,7 @@ from ironrule.report.text import get_verdict_name
 from ironrule.report.validator import collect_version_facts
 from ironrule.results.batch import Batch, RuleCover
 from ironrule.results.explanation import Explanation
+from ironrule.results.report_options import ReportOptions
 from ironrule.rule.phrasing import FeatureLabels, join_conditions
 from ironrule.wording import format_count, join_lines
 
@@ -83,7 +84,10 @@ def render_batch(batch: Batch) -> str:
 
 
 def build_batch_view(
-    explanations: Sequence[Explanation], names: Sequence[str], labels: FeatureLabels | None = None
+    explanations: Sequence[Explanation],
+    names: Sequence[str],
+    options: ReportOptions,
+    labels: FeatureLabels | None = None,
 ) -> dict[str, Any]:
     """The values of ``batch.html``: the overview, the scope, and a line for every explanation."""
     rows, stopped = [], 0

@@ -23,6 +23,7 @@ from ironrule.report.text import (
     get_verdict_name,
 )
 from ironrule.results.explanation import Explanation, Statistics
+from ironrule.results.report_options import ReportOptions
 from ironrule.rule.phrasing import join_conditions
 from ironrule.verdict.certificate import Certificate
 from ironrule.verdict.digest import DIGEST_FIELD
@@ -57,11 +58,32 @@ class CheckCommand:
         return self.model != MODEL_PLACEHOLDER and self.data != DATA_PLACEHOLDER
 
 
+    @classmethod
+    def from_options(cls, options: ReportOptions) -> CheckCommand:
+        """The command that the options of a report ask for."""
+        return cls(
+            explanation=str(options.explanation_file or EXPLANATION_FILE),
+            model=str(options.model_file or MODEL_PLACEHOLDER),
+            data=str(options.data_file or DATA_PLACEHOLDER),
+            options=tuple(options.check_options),
+        )
+
+    def to_options(self) -> ReportOptions:
+        """The options of a report that prints this command."""
+        return ReportOptions(
+            explanation_file=self.explanation,
+            model_file=None if self.model == MODEL_PLACEHOLDER else self.model,
+            data_file=None if self.data == DATA_PLACEHOLDER else self.data,
+            check_options=self.options,
+        )
+
+
 MAX_ATTACHED_BYTES = 2_000_000  # of an explanation that is attached to its report
 
 
-def build_validator_view(explanation: Explanation, check_command: CheckCommand) -> dict[str, Any]:
+def build_validator_view(explanation: Explanation, options: ReportOptions) -> dict[str, Any]:
     """The values of ``validator.html``."""
+    check_command = CheckCommand.from_options(options)
     document = explanation.to_json().encode()
     return {
         "title": f"Explanation, {get_verdict_name(explanation.verdict)}: {explanation.shown.rule}",

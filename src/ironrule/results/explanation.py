@@ -26,8 +26,15 @@ from ironrule.model.decision import DecisionTarget
 from ironrule.results.advice import RuleMark, SuggestedChanges
 from ironrule.results.audience import Audience
 from ironrule.results.background import Background, attach_history
-from ironrule.results.display import format_explanation, plot_explanation, render_explanation, write_report
+from ironrule.results.display import (
+    format_explanation,
+    plot_explanation,
+    render_explanation,
+    write_pdf,
+    write_report,
+)
 from ironrule.results.document_types import check_document_types
+from ironrule.results.report_options import ReportOptions
 from ironrule.results.scope import DomainSummary
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.rule.rule import Rule
@@ -386,13 +393,29 @@ class Explanation:
         """
         return plot_explanation(self, kind, ax)
 
-    def to_html(self, audience: Audience = "person", path: str | Path | None = None) -> str:
+    def to_html(
+        self,
+        audience: Audience = "person",
+        path: str | Path | None = None,
+        *,
+        report: ReportOptions | None = None,
+    ) -> str:
         """A report as one HTML page that needs nothing else, also written to ``path`` where one is given.
 
         ``person``: plain sentences for whom the decision is about; ``validator``: verdict, proof, scope, seed, versions
-        and how to check it.
+        and how to check it. ``report`` has the language, the letterhead and the files that are named.
         """
-        return write_report(self, audience, path)
+        return write_report(self, audience, path, report)
+
+    def to_pdf(
+        self,
+        audience: Audience = "person",
+        path: str | Path | None = None,
+        *,
+        report: ReportOptions | None = None,
+    ) -> bytes:
+        """The same report as PDF (``pip install 'ironrule[pdf]'``)."""
+        return write_pdf(self.to_html(audience, report=report), path)
 
     def __str__(self) -> str:
         return format_explanation(self)

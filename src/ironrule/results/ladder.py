@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 from ironrule.errors import InputError, build_format_error
 from ironrule.model.population import MeasuredFrom
 from ironrule.results.audience import LadderAudience
-from ironrule.results.display import format_ladder, plot_ladder, render_ladder, write_ladder_report
+from ironrule.results.display import format_ladder, plot_ladder, render_ladder, write_ladder_report, write_pdf
 from ironrule.results.document_types import check_ladder_types
 from ironrule.results.explanation import Explanation
 from ironrule.results.notice import NoticeOptions
 from ironrule.results.reasons import DEFAULT_LANGUAGE, Reason, ReasonCatalogue, RungPart, build_reasons
+from ironrule.results.report_options import ReportOptions
 from ironrule.rule.rule import Rule
 from ironrule.space.space import Space
 from ironrule.verdict.bounded import Bounded, RungVerdict, rung_verdict_from_dict, rung_verdict_to_dict
@@ -240,11 +241,24 @@ class Ladder(Sequence[Rung]):
         path: str | Path | None = None,
         *,
         notice: NoticeOptions | None = None,
+        report: ReportOptions | None = None,
     ) -> str:
         """A report as one HTML page, also written to ``path``: a letter for the person, which leads with the short
         rule; all rungs for the validator; or a notice, a page that a lender can send, written as ``notice`` says.
+        ``report`` has the language and the letterhead of the letter.
         """
-        return write_ladder_report(self, audience, notice, path)
+        return write_ladder_report(self, audience, path, notice=notice, report=report)
+
+    def to_pdf(
+        self,
+        audience: LadderAudience = "person",
+        path: str | Path | None = None,
+        *,
+        notice: NoticeOptions | None = None,
+        report: ReportOptions | None = None,
+    ) -> bytes:
+        """The same report as PDF (``pip install 'ironrule[pdf]'``)."""
+        return write_pdf(self.to_html(audience, notice=notice, report=report), path)
 
     def with_history(self, data: Any, space: Space | None = None) -> Ladder:
         """The same ladder with past rows and labels attached again; see :meth:`Explanation.with_history`."""

@@ -44,6 +44,16 @@ class NoticeWording:
         text = self._format_bare(feature, value)
         return self.language.phrase("values.with_unit", value=text, unit=unit) if unit and unit != "%" else text
 
+    def format_tick(self, feature: str, value: Value) -> str:
+        """A value below the line of a picture: a number without its unit."""
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        has_text = format_value(value, "unquoted") in self._get_text(feature).values
+        return self._format_bare(feature, value) if is_number and not has_text else self.format_value(feature, value)
+
+    def format_number(self, feature: str, number: float, digits: int) -> str:
+        """A round number below the line of a picture."""
+        return self._format_bare(feature, round(number, digits))
+
     def format_condition(self, condition: FeatureCondition) -> str:
         """A condition in words: ``1,900 EUR or less``."""
         feature, most, least = condition.feature, condition.bound("<="), condition.bound(">=")
