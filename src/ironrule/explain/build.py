@@ -3,28 +3,25 @@
 ``explain_row`` runs the search. ``widen_rule`` moves the bounds of the best rule as far out as is proven. When the
 model has confirmed the counterfactuals that were found, ``ExplanationBuilder`` puts all of it into the user's terms:
 ranked rules, witnesses of the lower bound, undecided components, the nearest counterfactuals, and the background, which
-is computed when it is first read. Reports also name the libraries in use, with their versions.
+is computed when it is first read.
 """
 
 from __future__ import annotations
 
-import platform
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
 import numpy as np
 
-import ironrule
 from ironrule.arrays import BoolArray, Points, UInt64Array
 from ironrule.explain.context import EncodedRow, ExplainerContext
 from ironrule.explain.extend import extend_to_row
+from ironrule.explain.model_facts import describe_model
 from ironrule.explain.options import SearchOptions, normalize_weights
 from ironrule.explain.query import ask_oracle, build_problem, build_statistics, confirm_points, extend_to_named
 from ironrule.explain.roles import mark_rule
+from ironrule.explain.versions import list_library_versions
 from ironrule.hitting.bits import list_members, unpack_sets
 from ironrule.hitting.reduce import count_bits
 from ironrule.model.history import RowCounter, build_history
@@ -49,8 +46,6 @@ from ironrule.wording import round_towards
 Witness = TypeVar("Witness")
 MAX_WIDENED = 20  # rules that are widened to see which covers most
 MAX_CHANGED_VALUES = 200  # of a feature, that are tried one by one
-CORE_LIBRARIES = ("numpy", "numba", "scikit-learn")
-OPTIONAL_LIBRARIES = ("xgboost", "lightgbm", "catboost", "interpret-core", "pygam", "onnxruntime", "torch")
 
 
 def explain_row(
@@ -136,25 +131,6 @@ def _is_left_open(problem: Problem, result: SearchResult, algorithm: Algorithm) 
     return problem.oracle.exact and isinstance(algorithm, Minimum) and not is_minimum
 
 
-@lru_cache(maxsize=1)
-def _list_core_versions() -> tuple[tuple[str, str], ...]:
-    own = (("ironrule", ironrule.__version__), ("Python", platform.python_version()))
-    return (*own, *((name, version(name)) for name in CORE_LIBRARIES))
-
-
-def list_library_versions() -> tuple[tuple[str, str], ...]:
-    """The libraries that explanations are made with here, and their versions."""
-    loaded = (name for name in OPTIONAL_LIBRARIES if name.removesuffix("-core") in sys.modules)
-    return (*_list_core_versions(), *((name, found) for name in loaded if (found := _find_version(name)) is not None))
-
-
-def _find_version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:  # a module of that name that is no such distribution
-        return None
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ExplanationBuilder:
     """What one search ended with."""
@@ -214,8 +190,12 @@ class ExplanationBuilder:
         points = np.concatenate([points, find_single_changes(context, named, problem.case.user_instance)])
         row = context.space.decode_row(problem.case.user_instance)
         past = HistoryRows(context.space, context.history.codes, context.outcomes, context.unused_features)
-        libraries = list_library_versions()
-        return build_background(past, named, row, points, is_robust=context.is_robust, libraries=libraries)
+        instance = problem.case.user_instance
+        return replace(
+            build_background(past, named, row, points, is_robust=context.is_robust),
+            libraries=list_library_versions(),
+            lazy_model=LazyValue(lambda: describe_model(context, instance)),
+        )
 
     def _covers_only_instance(self, shown: RankedRule) -> bool:
         """Whether the instance is the only past row that a rule covers."""

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from ironrule.explain.judge import RuleLike
     from ironrule.explain.ladder import LadderOptions
     from ironrule.oracles.protocol import UserOracle
+    from ironrule.results.background import ModelFacts
     from ironrule.results.batch import Batch
     from ironrule.results.changes.infeasibility import Infeasibility
     from ironrule.results.changes.menu import ChangeMenu
@@ -197,6 +198,14 @@ class Explainer:
         from ironrule.explain.extend import extend_to_row
 
         return decide_row(*extend_to_row(self._context, row))[1]
+
+    def describe_model(self, row: Any) -> ModelFacts:
+        """What a validator's report says of the model: its type, its library, and the score of a row."""
+        from ironrule.explain.extend import extend_to_row
+        from ironrule.explain.model_facts import describe_model
+
+        context, given = extend_to_row(self._context, row)
+        return describe_model(context, decide_row(context, given)[0])
 
     def __repr__(self) -> str:
         desired = int(self.outcomes.sum())

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ironrule.report.case_facts import collect_signing_facts, collect_version_facts
 from ironrule.report.plots.drawing import VERDICT_STYLES
 from ironrule.report.plots.overview import build_overview, draw_overview
 from ironrule.report.templating import render_template
 from ironrule.report.text import get_verdict_name
-from ironrule.report.validator import collect_version_facts
 from ironrule.results.batch import Batch, RuleCover
 from ironrule.results.explanation import Explanation
 from ironrule.results.report_options import ReportOptions

@@ -6,33 +6,33 @@ the user's asks for is refused: only data that stands in the page is read.
 
 from __future__ import annotations
 
-import base64
-import re
 from typing import Any
 
 from ironrule.errors import InputError, IronruleError, MissingExtraError
+from ironrule.report.attachments import list_attachments
 
 SYSTEM_HINT = "install Pango (Debian: apt install libpango-1.0-0 libpangoft2-1.0-0), or print the page with a browser"
-ATTACHED = re.compile(r'<a download="([\w.-]+)" href="data:application/json;base64,([A-Za-z0-9+/=]*)">')
-"""Files that stand in a page, by name: a PDF has them as attachments."""
-
 
 class MissingSystemLibraryError(IronruleError, OSError):
     """A library of the system that a package needs is not there."""
 
 
-def render_pdf(html: str) -> bytes:
-    """The page as PDF; the same page gives the same bytes. Raises MissingExtraError without WeasyPrint."""
+def import_weasyprint() -> Any:
+    """The library; raises MissingExtraError if it is not installed, and says what else is missing."""
     try:
         import weasyprint
     except ImportError:
         raise MissingExtraError("WeasyPrint", "pdf", "a report as PDF") from None
     except OSError as error:  # WeasyPrint is there, what it loads is not
-        message = f"WeasyPrint cannot be used: {str(error).partition('.  ')[0]}"
+        message = f"WeasyPrint cannot be used: {error}"
         raise MissingSystemLibraryError(message, hint=SYSTEM_HINT, code="missing-system-library") from None
-    attachments = [
-        weasyprint.Attachment(string=base64.b64decode(content), name=name) for name, content in ATTACHED.findall(html)
-    ]
+    return weasyprint
+
+
+def render_pdf(html: str) -> bytes:
+    """The page as PDF; the same page gives the same bytes."""
+    weasyprint = import_weasyprint()
+    attachments = [weasyprint.Attachment(string=content, name=name) for name, content in list_attachments(html)]
     document = weasyprint.HTML(string=html, url_fetcher=_fetch_data)
     pdf: bytes = document.write_pdf(attachments=attachments)
     return pdf

@@ -7,8 +7,8 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
-import ironrule
 from ironrule.model.decision import DecisionTarget
+from ironrule.report.case_facts import collect_case_facts
 from ironrule.report.plots.conditions import draw_condition_pages
 from ironrule.report.plots.drawing import Drawing, choose_style
 from ironrule.report.plots.growth import build_growth_plot, draw_growth
@@ -57,6 +57,11 @@ class CheckCommand:
         """Whether the command names the files of the model and the data."""
         return self.model != MODEL_PLACEHOLDER and self.data != DATA_PLACEHOLDER
 
+    @property
+    def reads_attachment(self) -> bool:
+        """Whether the attached explanation must be saved first: the command names it, and no file of the user's."""
+        return self.explanation == EXPLANATION_FILE
+
 
     @classmethod
     def from_options(cls, options: ReportOptions) -> CheckCommand:
@@ -97,6 +102,7 @@ def build_validator_view(explanation: Explanation, options: ReportOptions) -> di
             *describe_details(explanation),
         ],
         "sql": explanation.shown.rule.to_sql(),
+        "case": collect_case_facts(explanation, options),
         "proof": _collect_proof_facts(explanation),
         "scope": _collect_scope_facts(explanation),
         "scope_sentences": describe_scope(explanation),
@@ -182,7 +188,6 @@ def _collect_scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
         ("Forbidden in the rule", ", ".join(restrictions.forbid) or "nothing"),
         ("Weights", "1 each" if restrictions.weights is None else str(restrictions.to_dict()["weights"])),
         ("Holds for", "this model" if explanation.model_count == 1 else f"{explanation.model_count} models at once"),
-        ("Past rows", f"{explanation.history_rows:,}"),
     ]
 
 
@@ -194,7 +199,7 @@ def _describe_desired(decision: DecisionTarget) -> str:
 
 
 def _collect_search_facts(explanation: Explanation) -> list[tuple[str, str]]:
-    """Algorithm, seed, effort and versions."""
+    """Algorithm, seed and effort."""
     statistics = explanation.statistics
     evaluations = format_count(statistics.evaluations, "evaluation")
     oracle_calls = format_count(statistics.oracle_calls, "oracle call")
@@ -205,7 +210,6 @@ def _collect_search_facts(explanation: Explanation) -> list[tuple[str, str]]:
         ("Ended", describe_end(statistics)),
         ("Budget", _describe_budget(statistics)),
         ("Preferred", explanation.prefer),
-        *collect_version_facts(explanation, "explanation"),
     ]
 
 
@@ -215,14 +219,3 @@ def _describe_budget(statistics: Statistics) -> str:
     limits += [] if evaluations is None else [format_count(evaluations, "evaluation")]
     compiling = f"; compiling took {statistics.compile_seconds:.3g} s more" if statistics.compile_seconds else ""
     return f"{', '.join(limits) or 'no limit'}{compiling}"
-
-
-def collect_version_facts(explanation: Explanation, noun: str) -> list[tuple[str, str]]:
-    """The libraries that made what a report is about, a ``noun``, and the version that made the report."""
-    background = explanation.background
-    libraries = () if background is None else background.libraries
-    versions = ", ".join(f"{name} {version}" for name, version in libraries)
-    return [
-        ("Made with", versions or "not recorded in the explanation"),
-        ("Report by", f"ironrule {ironrule.__version__}; it did not check the {noun} again"),
-    ]

@@ -1,7 +1,8 @@
 """ironrule check: verify an explanation or a ladder against the model and the data, without trusting its author.
 
-EXPLANATION is the JSON of ironrule explain or of ironrule ladder. The space and the constraints must be those that it
-was made with. It names the desired outcome; give yours with --desired and --threshold to compare the two:
+EXPLANATION is the JSON of ironrule explain or of ironrule ladder, or a validator's report (.html) that has it attached.
+The space and the constraints must be those that it was made with. It names the desired outcome; give yours with
+--desired and --threshold to compare the two:
 
   ironrule explain model.skops loans.csv --row 17 --desired paid --output why.json
   ironrule check why.json --model model.skops --data loans.csv --desired paid
@@ -26,7 +27,7 @@ EXIT_CODES = {"proven": 0, "holds": 0, "refuted": 1, "undecided": 3}
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.add_argument("explanation", metavar="EXPLANATION", type=Path, help="an explanation or a ladder as JSON")
+    parser.add_argument("explanation", metavar="EXPLANATION", type=Path, help="an explanation or a ladder as JSON, or its report")
     group = parser.add_argument_group("model")
     group.add_argument("--model", metavar="MODEL", type=Path, help="the model that was explained")
     text = "other models that it holds for"

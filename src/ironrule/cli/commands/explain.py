@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> CommandResult:
     if options.most is None:  # what is stored is the explanation, unless a ladder was asked for
         ladder = None
     document = (explanation if ladder is None else ladder).to_dict
-    text = "" if output is None else _format_output(explanation, ladder, output.suffix.lower(), options)
+    text = "" if output is None else _format_output(explanation, ladder, output, options)
     if not options.diagnose:
         return CommandResult(view, document, output, text)
     with show_spinner():
@@ -116,16 +116,16 @@ def _render(explanation: Explanation, ladder: Ladder | None, most: int | None) -
     return render_explanation(explanation) if ladder is None else render_explanation_with_short_rule(ladder, most)
 
 
-def _format_output(explanation: Explanation, ladder: Ladder | None, ending: str, options: argparse.Namespace) -> str:
+def _format_output(explanation: Explanation, ladder: Ladder | None, output: Path, options: argparse.Namespace) -> str:
     """The explanation as a file of this ending, or the ladder, which contains it."""
     from ironrule.cli.saved import build_check_command
     from ironrule.report.audiences import render_report
 
-    result = explanation if ladder is None else ladder
+    result, ending = explanation if ladder is None else ladder, output.suffix.lower()
     if ending == ".json":
         return format_json_file(result.to_dict())
     if ending == ".txt":
         return f"{result}\n"
     if ladder is not None:
         return ladder.to_html("validator")
-    return render_report(explanation, "validator", build_check_command(options))
+    return render_report(explanation, "validator", build_check_command(options, str(output)))

@@ -23,7 +23,7 @@ BINS = 32
 MISSING_START, NUMBERS_END = 0.93, 0.90  # where the part of missing values begins, and numbers end, on one line
 MIN_SPAN = 0.1  # of a line: if less is admitted, the line is stretched
 STRETCHED_SLOTS, ADMITTED_SLOTS = 12, 3  # of a stretched line: in all, and for what is admitted
-TICK_ROOM = 0.12  # of a stretched line, for the text of a tick
+TICK_ROOM = 0.14  # of a stretched line, for the text of a tick
 
 
 def _format_number(number: float, digits: int) -> str:
