@@ -212,7 +212,7 @@ def test_a_batch_for_the_validator_has_an_overview_and_a_line_for_each():
     assert found.tags.count("svg") == 1
     assert found.tags.count("tr") >= 1 + 3
     for name, word in zip(("anna", "bert", "carl"), MADE, strict=True):
-        assert re.search(rf"{name} income <= 500 and home = 'rent' {word} ", text)
+        assert re.search(rf"{name} income <= {680 if word == 'proven' else 500} and home = 'rent' {word} ", text)
     assert EXPLANATION.model in text
     assert EXPLANATION.space in text
 

@@ -139,7 +139,7 @@ class ReportedLadders(NamedTuple):
     space: Space | None = None
 
 
-class LadderOptions(NamedTuple):
+class LadderReportOptions(NamedTuple):
     """How a report of ladders is written: a notice, and any other."""
 
     notice: NoticeOptions
@@ -149,23 +149,23 @@ class LadderOptions(NamedTuple):
 class LadderReport(NamedTuple):
     """What an audience gets of ladders: a page about one, and a page about those of several rows."""
 
-    render_one: Callable[[Ladder, LadderOptions], str]
-    render_many: Callable[[ReportedLadders, LadderOptions], str]
+    render_one: Callable[[Ladder, LadderReportOptions], str]
+    render_many: Callable[[ReportedLadders, LadderReportOptions], str]
 
 
-def _render_ladder_letter(ladder: Ladder, options: LadderOptions) -> str:
+def _render_ladder_letter(ladder: Ladder, options: LadderReportOptions) -> str:
     writer = LetterWriter(options.report)
     return writer.render([writer.build_for_ladder(ladder)])
 
 
-def _render_ladder_letters(many: ReportedLadders, options: LadderOptions) -> str:
+def _render_ladder_letters(many: ReportedLadders, options: LadderReportOptions) -> str:
     writer = LetterWriter(options.report)
     heads = map(LetterHead, _name_rows(many), many.rows)
     letters = [writer.build_for_ladder(ladder, head) for ladder, head in zip(many.ladders, heads, strict=True)]
     return writer.render(letters, format_count(len(many.ladders), "explanation"))
 
 
-def _render_ladder_account(many: ReportedLadders, options: LadderOptions) -> str:
+def _render_ladder_account(many: ReportedLadders, options: LadderReportOptions) -> str:
     explanations = [ladder.explanation for ladder in many.ladders]
     return render_batch_report(explanations, "validator", _name_rows(many), many.space, report=options.report)
 
@@ -191,7 +191,7 @@ def render_ladder_report(
     report: ReportOptions | None = None,
 ) -> str:
     """One ladder as a whole HTML page."""
-    options = LadderOptions(_check_notice(notice), _parse_options(report))
+    options = LadderReportOptions(_check_notice(notice), _parse_options(report))
     return _get_ladder_report(audience).render_one(ladder, options)
 
 
@@ -204,7 +204,7 @@ def render_ladder_batch_report(
     """The ladders of several rows as one HTML page: a letter or a notice for each, or an account of all."""
     if not many.ladders:
         raise InputError(expected="a report needs at least one ladder", got="none")
-    options = LadderOptions(_check_notice(notice), _parse_options(report))
+    options = LadderReportOptions(_check_notice(notice), _parse_options(report))
     return _get_ladder_report(audience).render_many(many, options)
 
 

@@ -27,8 +27,8 @@ def collect_case_facts(explanation: Explanation, options: ReportOptions, noun: s
     facts += [
         ("Model", NOT_RECORDED if model is None else model.type_name),
         ("Library of the model", ", ".join(f"{name} {version}" for name, version in libraries) or NOT_RECORDED),
-        *_describe_file("Model file", options.model_file),
-        *_describe_file("Data file", options.data_file),
+        *describe_file("Model file", options.model_file),
+        *describe_file("Data file", options.data_file),
         ("Past rows", f"{explanation.history_rows:,}"),
     ]
     if background is not None and background.data_digest is not None:
@@ -68,7 +68,7 @@ def collect_version_facts(explanation: Explanation, noun: str) -> Facts:
     ]
 
 
-def _describe_file(name: str, path: str | Path | None) -> Facts:
+def describe_file(name: str, path: str | Path | None) -> Facts:
     """The name of a file, and the hash of what it holds now."""
     if path is None:
         return [(name, "not stated")]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from jinja2.sandbox import SandboxedEnvironment
 
-OUR_FOLDER = "ironrule"  # the prefix of our templates, as those of users name them
+PREFIX = "ironrule/"  # of our templates, as those of users name them
 FILTERS: dict[str, Callable[..., str]] = {
     "counted": format_count,
     "grouped": "{:,}".format,
@@ -59,7 +59,7 @@ def render_template(name: str, **values: Any) -> str:
 
 def render_sandboxed(package: str, name: str, values: Mapping[str, Any]) -> str:
     """The text that a template of a package makes, in the sandbox in which users' own templates extend it."""
-    return _build_sandbox(package).get_template(f"{OUR_FOLDER}/{name}").render(values)
+    return _build_sandbox(package).get_template(f"{PREFIX}{name}").render(values)
 
 
 def render_own_template(package: str, path: Path, values: Mapping[str, Any]) -> str:
@@ -90,17 +90,23 @@ def _is_file(path: Path) -> bool:
 
 def _build_sandbox(package: str, folder: Path | None = None) -> SandboxedEnvironment:
     """The sandbox with the templates of a package, and those in a folder of the user's."""
-    from jinja2 import ChoiceLoader, FileSystemLoader, PackageLoader, PrefixLoader, StrictUndefined
+    from jinja2 import ChoiceLoader, FileSystemLoader, FunctionLoader, PackageLoader, StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Sandbox(ImmutableSandboxedEnvironment):
         """A sandbox in which templates of ours that name each other do not find files of the user's instead."""
 
         def join_path(self, template: str, parent: str) -> str:
-            is_ours = parent.startswith(f"{OUR_FOLDER}/") and "/" not in template
-            return f"{OUR_FOLDER}/{template}" if is_ours else template
+            is_ours = parent.startswith(PREFIX) and not template.startswith(PREFIX)
+            return f"{PREFIX}{template}" if is_ours else template
 
-    ours = PrefixLoader({OUR_FOLDER: PackageLoader(package)})
+    package_loader = PackageLoader(package)
+
+    def load_ours(name: str) -> tuple[str, str, Callable[[], bool]] | None:
+        is_ours = name.startswith(PREFIX)
+        return package_loader.get_source(sandbox, name.removeprefix(PREFIX)) if is_ours else None
+
+    ours = FunctionLoader(load_ours)
     sandbox = Sandbox(
         autoescape=True,
         undefined=StrictUndefined,
