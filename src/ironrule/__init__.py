@@ -73,6 +73,7 @@ _HOMES = {
     "HittingSetSolver": "ironrule.search.min_set_cover",
     "Infeasibility": "ironrule.results.changes.infeasibility",
     "Judgement": "ironrule.results.judgement",
+    "Labels": "ironrule.space.labels",
     "Ladder": "ironrule.results.ladder",
     "LadderOptions": "ironrule.explain.ladder",
     "Listing": "ironrule.results.explanation",

@@ -8,17 +8,17 @@ import pytest
 
 from ironrule.rule.phrasing import (
     FeatureCondition,
-    FeatureLabel,
     FeatureLabels,
     format_outcome,
     group_conditions,
     join_conditions,
 )
 from ironrule.rule.rule import Component, Rule
+from ironrule.space.labels import Labels
 from ironrule.wording import format_value
 
 LABELS = FeatureLabels(
-    {"months": FeatureLabel("months", "Duration", "months"), "job_kind": FeatureLabel("job_kind")}, friendly=True
+    Labels.from_dict({"months": {"label": "Duration", "unit": "months"}, "job_kind": {}}), friendly=True
 )
 DAY = datetime.date(2024, 2, 29)
 
@@ -57,7 +57,7 @@ def test_components_of_one_feature_make_one_condition():
 def test_a_name_without_a_label_is_made_readable_only_for_the_person():
     assert LABELS.label("job_kind") == "Job kind"
     assert LABELS.label("months") == "Duration"
-    assert FeatureLabels(LABELS.feature_labels).label("job_kind") == "job_kind"
+    assert FeatureLabels(LABELS.labels).label("job_kind") == "job_kind"
     assert LABELS.label("_") == "_"
 
 
@@ -99,7 +99,7 @@ def test_an_outcome_loses_its_quotation_marks(outcome, text):
     ],
 )
 def test_web_pages_have_the_same_sentence_with_values_as_they_are_typed(components, text):
-    labels = FeatureLabels(LABELS.feature_labels, value_style="unquoted")
+    labels = FeatureLabels(LABELS.labels, value_style="unquoted")
     assert labels.format_sentence(condition(*components)) == text
 
 
