@@ -106,7 +106,12 @@ def join_conditions(rule: Rule) -> str:
 def phrase_rule(rule: Rule) -> str:
     """A rule as a sentence."""
     who = f"Everyone with {join_conditions(rule)}" if rule.components else "Everyone"
-    return f"{who} gets: {escape_controls(rule.labels.get_undesired(rule.outcome) or rule.outcome)}."
+    return f"{who} gets: {name_outcome(rule)}."
+
+
+def name_outcome(rule: Rule) -> str:
+    """The outcome of a rule by its label, or by its name."""
+    return escape_controls(rule.labels.get_undesired(rule.outcome) or rule.outcome)
 
 
 def is_named_outcome(name: str) -> bool:
