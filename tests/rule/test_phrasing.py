@@ -12,6 +12,7 @@ from ironrule.rule.phrasing import (
     format_outcome,
     group_conditions,
     join_conditions,
+    phrase_condition,
 )
 from ironrule.rule.rule import Component, Rule
 from ironrule.space.labels import Labels
@@ -47,6 +48,28 @@ def condition(*components: Component) -> FeatureCondition:
 def test_a_condition_is_said_in_signs_and_in_words(components, short, sentence):
     assert LABELS.format_short(condition(*components)) == short
     assert LABELS.format_sentence(condition(*components)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text"),
+    [
+        ([("<=", 0)], "rent"),
+        ([("<=", 1)], "rent or own"),
+        ([(">=", 1)], "own, free or with parents"),
+        ([(">=", 1), ("<=", 2)], "own or free"),
+        ([("<=", 0.5)], "rent"),
+    ],
+)
+def test_bounds_on_codes_are_told_as_the_values_they_admit(bounds, text):
+    texts = {"0": "rent", "1": "own", "2": "free", "3": "with parents", "missing": "unknown"}
+    labels = Labels.from_dict({"home": {"label": "Home", "values": texts}})
+    one = condition(*(Component("home", op, value) for op, value in bounds))
+    told = labels.mark_complete({"home": (0, 3)})
+    assert FeatureLabels(told).format_sentence(one) == text
+    assert FeatureLabels(told).format_short(one) == f"= {text}"
+    assert phrase_condition(one, told) == f"Home = {text}"
+    for low, high in ((0, 4), (-1, 3)):  # some value has no text
+        assert FeatureLabels(labels.mark_complete({"home": (low, high)})).format_sentence(one) != text
 
 
 def test_components_of_one_feature_make_one_condition():

@@ -231,6 +231,8 @@ class Explanation:
         """
         parsed = Labels.parse(labels)
         parsed.check_names(self.instance)
+        ends = {name: (one.low, one.high) for name, one in self.domains.items()}
+        parsed = parsed.mark_complete({name: both for name, both in ends.items() if {*map(type, both)} == {int}})
         found, changes, background = self.counterfactuals, self.lazy_changes, self.lazy_background
         return replace(
             self,

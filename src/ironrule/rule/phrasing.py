@@ -70,6 +70,9 @@ def phrase_condition(condition: FeatureCondition, labels: Labels = NO_LABELS) ->
     ('200 <= income <= 500', 'Monthly income from 200 to 500')
     """
     name, most, least = condition.feature, condition.bound("<="), condition.bound(">=")
+    listed = list_texts(condition, labels)
+    if listed is not None:
+        return f"{name_feature(name, labels)} = {listed}"
     if most is None or least is None:
         component = condition.components[0]
         return phrase_comparison(name, component.op, component.value, labels)
@@ -78,6 +81,26 @@ def phrase_condition(condition: FeatureCondition, labels: Labels = NO_LABELS) ->
     if labels:
         return f"{name_feature(name, labels)} from {format_range(condition, labels, 'quoted')}"
     return f"{format_value(least.value)} <= {escape_controls(name)} <= {format_value(most.value)}"
+
+
+def list_texts(condition: FeatureCondition, labels: Labels) -> str | None:
+    """The few texts of values that bounds on codes admit; None where the labels do not have all of them.
+
+    >>> from ironrule.rule.rule import Component
+    >>> labels = Labels.from_dict({"home": {"values": {0: "rent", 1: "own", 2: "free"}}})
+    >>> bound = FeatureCondition("home", (Component("home", "<=", 1),))
+    >>> list_texts(bound, labels.mark_complete({"home": (0, 2)}))
+    'rent or own'
+    """
+    most, least = condition.bound("<="), condition.bound(">=")
+    if most is None and least is None:
+        return None
+    low, high = (None if one is None else one.value for one in (least, most))
+    texts = labels.list_value_texts(condition.feature, low, high)
+    if not texts or len(texts) > MAX_LISTED:
+        return None
+    *first, last = map(escape_controls, texts)
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def format_range(condition: FeatureCondition, labels: Labels, style: ValueStyle) -> str:
@@ -202,6 +225,9 @@ class FeatureLabels:
 
     def format_short(self, condition: FeatureCondition) -> str:
         """A condition in signs: ``≥ 48 months``."""
+        listed = list_texts(condition, self.labels)
+        if listed is not None:
+            return f"= {listed}"
         most, least = condition.bound("<="), condition.bound(">=")
         if most is not None and least is not None:
             if least.value == most.value:
@@ -213,6 +239,9 @@ class FeatureLabels:
 
     def format_sentence(self, condition: FeatureCondition) -> str:
         """A condition in words: ``48 months or more``."""
+        listed = list_texts(condition, self.labels)
+        if listed is not None:
+            return listed
         most, least = condition.bound("<="), condition.bound(">=")
         if most is not None and least is not None:
             if least.value == most.value:

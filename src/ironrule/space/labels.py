@@ -57,7 +57,7 @@ LocalText = str | Mapping[str, str]
 """One text for all languages, or one per language."""
 
 DEFAULT_LANGUAGE = "en"
-FEATURE_TEXT_KEYS = ("label", "unit", "format", "decimals", "values")
+FEATURE_TEXT_KEYS = ("label", "unit", "format", "decimals", "values", "complete")
 RESERVED_KEYS = ("features", "outcomes", "language", "numbers")
 MAX_DECIMALS = 15
 LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-\w+)?")
@@ -115,13 +115,18 @@ def choose_text(text: LocalText | None, language: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class FeatureText:
-    """How people know a feature; None where nothing is said. ``values`` has a text per value, as that is written."""
+    """How people know a feature; None where nothing is said.
+
+    ``values`` has a text per value, as that is written. ``complete``: every whole number that the feature can be has
+    one, so that a bound is told as the texts that it admits; a space finds that out.
+    """
 
     label: LocalText | None = None
     unit: LocalText | None = None
     number_format: NumberFormat | None = None
     values: Mapping[str, LocalText] = field(default_factory=dict)
     decimals: int | None = None
+    complete: bool = False
 
     @classmethod
     def from_dict(cls, name: str, entry: Any) -> FeatureText:
@@ -131,7 +136,7 @@ class FeatureText:
         if isinstance(entry, str) or _is_local(entry):
             entry = {"label": entry}
         if not isinstance(entry, Mapping) or not set(entry) <= set(FEATURE_TEXT_KEYS):
-            expected = f"the texts of feature {name!r} may have {', '.join(FEATURE_TEXT_KEYS)}"
+            expected = f"the texts of feature {name!r} may have {', '.join(FEATURE_TEXT_KEYS[:-1])}"
             raise InputError(expected=expected, got=describe_value(entry))
         values = entry.get("values", {})
         if not isinstance(values, Mapping):
@@ -149,7 +154,9 @@ class FeatureText:
         if decimals is not None and not (type(decimals) is int and 0 <= decimals <= MAX_DECIMALS):
             expected = f"decimals of feature {name!r} must be a whole number from 0 to {MAX_DECIMALS}"
             raise InputError(expected=expected, got=describe_value(decimals))
-        return cls(entry.get("label"), entry.get("unit"), number_format, values, decimals)
+        return cls(
+            entry.get("label"), entry.get("unit"), number_format, values, decimals, entry.get("complete") is True
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""
@@ -159,6 +166,7 @@ class FeatureText:
             "format": self.number_format,
             "decimals": self.decimals,
             "values": dict(self.values) or None,
+            "complete": self.complete or None,
         }
         return {key: entry for key, entry in entries.items() if entry is not None}
 
@@ -307,6 +315,24 @@ class Labels:
     def get_value_text(self, feature: str, value: Value) -> str | None:
         """What a value is called, where it has a text of its own."""
         return self.choose(self.features.get(feature, NO_TEXT).find_value(value))
+
+    def list_value_texts(self, feature: str, low: Value, high: Value) -> list[str] | None:
+        """The texts of all values from one to another, None being no limit; None where not all have texts."""
+        text = self.features.get(feature, NO_TEXT)
+        if not text.complete:
+            return None
+        numbers = sorted(int(key) for key in text.values if key != MISSING_KEY)
+        first, last = numbers[0] if low is None else low, numbers[-1] if high is None else high
+        return [self.get_value_text(feature, number) or "" for number in numbers if first <= number <= last]
+
+    def mark_complete(self, whole_numbers: Mapping[str, tuple[int, int]]) -> Labels:
+        """The same labels, told from where to where features of whole numbers go."""
+        features = {}
+        for name, text in self.features.items():
+            low, high = whole_numbers.get(name, (1, 0))
+            every = high - low < len(text.values) and all(str(number) in text.values for number in range(low, high + 1))
+            features[name] = replace(text, complete=low <= high and every)
+        return replace(self, features=features)
 
     def get_outcome(self, name: str, role: str | None = None) -> str | None:
         """What an outcome is called: a class by its name, quoted or not, else by its role, desired or undesired."""

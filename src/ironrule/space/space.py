@@ -307,7 +307,8 @@ class Space:
             texts = {name: replace(chosen.features.get(name, FeatureText()), unit=unit) for name, unit in units.items()}
             chosen = replace(chosen, features={**chosen.features, **texts})
         chosen.check_features(self.features)
-        chosen = chosen.extend(self.labels)
+        whole = [f for f in self.features if f.ordered and f.naturally_ordered and f.has_only_integers and f.values]
+        chosen = chosen.extend(self.labels).mark_complete({f.name: (f.values[0], f.values[-1]) for f in whole})
         labelled = (
             replace(feature, label=chosen.get_label(feature.name), unit=chosen.get_unit(feature.name))
             for feature in self.features
