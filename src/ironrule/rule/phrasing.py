@@ -252,8 +252,9 @@ class FeatureLabels:
         if component.op == "==":
             return text
         if component.allowed is not None and len(component.allowed) <= MAX_LISTED:
-            listed = (name_value(component.feature, one, self.labels, self.value_style) for one in component.allowed)
-            *first, last = listed
+            *first, last = (
+                name_value(component.feature, one, self.labels, self.value_style) for one in component.allowed
+            )
             return f"{', '.join(first)} or {last}" if first else last
         lower, higher = ("less", "more") if isinstance(component.value, (int, float)) else ("lower", "higher")
         if isinstance(component.value, datetime.date):

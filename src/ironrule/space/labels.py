@@ -155,7 +155,12 @@ class FeatureText:
             expected = f"decimals of feature {name!r} must be a whole number from 0 to {MAX_DECIMALS}"
             raise InputError(expected=expected, got=describe_value(decimals))
         return cls(
-            entry.get("label"), entry.get("unit"), number_format, values, decimals, entry.get("complete") is True
+            label=entry.get("label"),
+            unit=entry.get("unit"),
+            number_format=number_format,
+            values=values,
+            decimals=decimals,
+            complete=entry.get("complete") is True,
         )
 
     def to_dict(self) -> dict[str, Any]:
