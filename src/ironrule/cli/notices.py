@@ -7,19 +7,18 @@ import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ironrule.space.labels import DEFAULT_LANGUAGE
+
 if TYPE_CHECKING:
     from ironrule.results.notice import NoticeOptions
     from ironrule.results.report_options import ReportOptions
 
 
 def add_notice_options(group: argparse._ActionsContainer) -> None:
-    """How a notice is written."""
+    """How a notice is written; its language and labels are options of all that is shown."""
     group.add_argument("--catalogue", metavar="FILE", type=Path, help="codes and sentences of reasons (.toml)")
-    text = "of the sentences: en, de, or for a notice or a report a file (.toml); default en"
-    group.add_argument("--language", metavar="LANGUAGE", default="en", help=text)
-    group.add_argument("--template", metavar="FILE", type=Path, help="a template of your own for the notice or the person's report (jinja2)")
-    text = "labels, units and formats of features, words for codes (.toml)"
-    group.add_argument("--labels", metavar="FILE", type=Path, help=text)
+    text = "a template of your own for the notice or the person's report (jinja2)"
+    group.add_argument("--template", metavar="FILE", type=Path, help=text)
     text = "values for the letter, such as creditor, reference and contact; for the validator asked_by (.toml)"
     group.add_argument("--fields", metavar="FILE", type=Path, help=text)
     text = "the date that stands in it, such as 2026-03-31 (default: today)"
@@ -36,7 +35,7 @@ def build_notice_options(options: argparse.Namespace, reasons: int | None = None
     people = getattr(options, "people", None)
     return NoticeOptions(
         catalogue=None if options.catalogue is None else ReasonCatalogue.from_file(options.catalogue),
-        language=options.language,
+        language=options.language or DEFAULT_LANGUAGE,
         template=options.template,
         labels={} if options.labels is None else options.labels,
         most=MAX_REASONS if reasons is None else reasons,
@@ -54,7 +53,7 @@ def build_report_options(options: argparse.Namespace, explanation_file: Path | N
     from ironrule.results.report_options import ReportOptions
 
     return ReportOptions(
-        language=options.language,
+        language=options.language or DEFAULT_LANGUAGE,
         labels={} if options.labels is None else options.labels,
         template=options.template,
         date=options.date,
@@ -67,10 +66,12 @@ def build_report_options(options: argparse.Namespace, explanation_file: Path | N
     )
 
 
-def get_language_code(language: str) -> str:
-    """The code of a language that is named, or that is in a file."""
+def get_language_code(language: str | None) -> str:
+    """The code of a language that is named, or that is in a file; English where none is."""
     from ironrule.report.notice.language import load_language
 
+    if language is None:
+        return DEFAULT_LANGUAGE
     return load_language(language).code if language.lower().endswith(".toml") else language
 
 

@@ -129,8 +129,8 @@ def build_batch_view(
 
 
 def _build_line(anchor: str | None, name: str, explanation: Explanation) -> CaseLine:
-    length = f"{explanation.cardinality}{', shortest' if explanation.minimum else ''}"
     shown = explanation.shown
+    length = f"{len(explanation.rule.features)}{', shortest' if explanation.minimum else ''}"
     verdict, covered = get_verdict_name(shown.verdict), f"{shown.coverage:,}"
     return CaseLine(anchor, name, join_conditions(shown.rule), verdict, length, covered)
 

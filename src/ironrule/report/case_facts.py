@@ -23,7 +23,9 @@ def collect_case_facts(explanation: Explanation, options: ReportOptions, noun: s
     fields, background = options.get_fields(), explanation.background
     model = None if background is None else background.model
     libraries = () if model is None else model.libraries
-    facts = [("Outcome of the row", format_outcome(explanation.rule)), *collect_signing_facts(options, fields)]
+    outcome, name = format_outcome(explanation.rule), explanation.rule.outcome
+    outcome = outcome if explanation.labels.get_undesired(name) is None else f"{outcome} ({name})"
+    facts = [("Outcome of the row", outcome), *collect_signing_facts(options, fields)]
     facts += [
         ("Model", NOT_RECORDED if model is None else model.type_name),
         ("Library of the model", ", ".join(f"{name} {version}" for name, version in libraries) or NOT_RECORDED),

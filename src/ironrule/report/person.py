@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +67,10 @@ class LetterWriter:
 
     def build(self, explanation: Explanation, head: LetterHead = LetterHead()) -> dict[str, Any]:
         """The values of a letter about an explanation."""
-        language = self.language
-        wording = NoticeWording(language, collect_labels(explanation, friendly=True), self.options.feature_texts)
-        return _Letter(explanation, wording).build() | {
+        letter = self._start_letter(explanation)
+        return letter.build() | {
             "name": head.name,
-            "date": language.format_date(self.options.get_date()),
+            "date": letter.wording.language.format_date(self.options.get_date()),
             "fields": self.options.get_fields(head.row),
         }
 
@@ -80,9 +79,16 @@ class LetterWriter:
         values, rung = self.build(ladder.explanation, head), ladder.short
         if not isinstance(rung.verdict, Bounded):
             return values
-        labels = collect_labels(ladder.explanation, friendly=True)
-        letter = _Letter(ladder.explanation, NoticeWording(self.language, labels, self.options.feature_texts))
+        letter = self._start_letter(ladder.explanation)
         return values | {"short": letter.build_short_rule(ladder, rung.rule, rung.verdict)}
+
+    def _start_letter(self, explanation: Explanation) -> _Letter:
+        """The explanation with all labels that are known, in the language of the letter."""
+        language = self.language
+        labels = self.options.own_labels.extend(collect_labels(explanation).labels)
+        if labels:
+            explanation = explanation.with_labels(replace(labels, language=language.code))
+        return _Letter(explanation, NoticeWording.from_labels(language, explanation.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +102,9 @@ class _Letter:
         """What the letter says."""
         explanation, wording = self.explanation, self.wording
         style, comparison = choose_style(explanation.verdict), self._build_comparison_texts()
-        is_named = is_named_outcome(explanation.rule.outcome)
-        outcome = format_outcome(explanation.rule)
+        rule = explanation.rule
+        is_named = is_named_outcome(rule.outcome) or rule.labels.get_undesired(rule.outcome) is not None
+        outcome = format_outcome(rule)
         comparisons = build_comparisons(explanation, wording, comparison)
         return {
             "title": self.phrase("title", outcome=outcome) if is_named else self.phrase("title_unnamed"),
@@ -218,6 +225,9 @@ class _Letter:
     def _format_desired(self) -> str:
         """What the other decision is called."""
         labels = self.explanation.decision.desired
+        own = self.explanation.labels.get_desired(labels)
+        if own is not None:
+            return own
         if labels is None or not all(isinstance(label, str) for label in labels):
             return self.phrase("other_decision")
         *first, last = (format_value(label, "letter") for label in labels)

@@ -7,7 +7,6 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
-from ironrule.model.decision import DecisionTarget
 from ironrule.report.case_facts import collect_case_facts
 from ironrule.report.plots.conditions import draw_condition_pages
 from ironrule.report.plots.drawing import Drawing, choose_style
@@ -16,6 +15,7 @@ from ironrule.report.plots.needs import build_needs_plot, draw_needs
 from ironrule.report.text import (
     describe_details,
     describe_end,
+    describe_length,
     describe_lone_row,
     describe_minimality,
     describe_scope,
@@ -24,7 +24,7 @@ from ironrule.report.text import (
 )
 from ironrule.results.explanation import Explanation, Statistics
 from ironrule.results.report_options import ReportOptions
-from ironrule.rule.phrasing import join_conditions
+from ironrule.rule.phrasing import join_conditions, name_value
 from ironrule.verdict.certificate import Certificate
 from ironrule.verdict.digest import DIGEST_FIELD
 from ironrule.verdict.verdict import Proven
@@ -96,7 +96,7 @@ def build_validator_view(explanation: Explanation, options: ReportOptions) -> di
         "style": choose_style(explanation.verdict),
         "sentences": [
             f"Verdict: {explanation.shown.verdict}.",
-            f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}.",
+            f"{describe_length(explanation.rule)}{describe_minimality(explanation)}.",
             f"Past rows covered: {explanation.shown.coverage:,} of {explanation.history_rows:,}.",
             *describe_lone_row(explanation),
             *describe_details(explanation),
@@ -122,8 +122,15 @@ def build_validator_view(explanation: Explanation, options: ReportOptions) -> di
         if explanation.changes is not None
         else [],
         "counterfactuals": explanation.counterfactuals,
-        "row": [(name, format_value(value)) for name, value in explanation.instance.items()],
+        "row": [(name, _describe_value(explanation, name)) for name in explanation.instance],
     }
+
+
+def _describe_value(explanation: Explanation, feature: str) -> str:
+    """The row's own value as the data has it, and what the labels call it."""
+    value, labels = explanation.instance[feature], explanation.labels
+    text, shown = format_value(value), name_value(feature, value, labels)
+    return text if text == shown else f"{text} ({shown})"
 
 
 def _draw_plots(explanation: Explanation) -> tuple[Drawing, ...]:
@@ -168,7 +175,7 @@ def _collect_scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
     constraints, unreadable = explanation.constraints, explanation.unreadable_reason
     facts = [("Space (SHA-256)", explanation.space)]
     if background is not None:
-        features = format_count(len(background.feature_labels), "feature")
+        features = format_count(background.feature_count, "feature")
         facts.append(("Size of the space", f"{features}, {format_size(background.space_size, 4)} points"))
         if background.unused_features:
             unused = format_count(len(background.unused_features), "feature")
@@ -181,7 +188,7 @@ def _collect_scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
         *facts,
         ("Model (SHA-256)", explanation.model or "not recorded"),
         ("Model could be read", "yes" if unreadable is None else f"no: {unreadable}"),
-        ("Desired", _describe_desired(decision)),
+        ("Desired", _describe_desired(explanation)),
         ("Threshold", "the model's own" if decision.threshold is None else repr(float(decision.threshold))),
         ("Margin", repr(float(decision.margin))),
         ("Required in the rule", ", ".join(restrictions.require) or "nothing"),
@@ -191,10 +198,12 @@ def _collect_scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
     ]
 
 
-def _describe_desired(decision: DecisionTarget) -> str:
-    """The desired classes; or scores, and on which side of the threshold."""
+def _describe_desired(explanation: Explanation) -> str:
+    """The desired classes and what these are called; or scores, and on which side of the threshold."""
+    decision, own = explanation.decision, explanation.labels.get_desired(explanation.decision.desired)
     if decision.desired is not None:
-        return ", ".join(map(format_value, decision.desired))
+        classes = ", ".join(map(format_value, decision.desired))
+        return classes if own is None else f"{classes} ({own})"
     return "by score" if decision.threshold is None else f"a score {decision.direction} the threshold"
 
 

@@ -25,10 +25,10 @@ from ironrule.model.history import fingerprint_outcomes
 from ironrule.results.scope import rebuild_space, remove_numbers
 from ironrule.rule.condition import find_code_range
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
-from ironrule.rule.phrasing import FeatureLabel, list_labels
 from ironrule.rule.rule import Component, Rule
 from ironrule.space.codes import EncodedTable
 from ironrule.space.feature import Feature, Value
+from ironrule.space.labels import Labels
 from ironrule.space.space import Space
 from ironrule.space.table import read_table
 from ironrule.wording import format_count
@@ -67,6 +67,11 @@ class ComponentNeed:
     counterfactual: Counterfactual | None
     is_past_row: bool = False
 
+    def with_labels(self, labels: Labels) -> ComponentNeed:
+        """The same, shown with these labels."""
+        shown = None if self.counterfactual is None else self.counterfactual.with_labels(labels)
+        return replace(self, counterfactual=shown)
+
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
@@ -86,7 +91,8 @@ class ModelFacts:
 class Background:
     """Everything that plots and reports show besides the explanation itself."""
 
-    feature_labels: tuple[FeatureLabel, ...]
+    labels: Labels
+    feature_count: int
     distributions: tuple[Distribution, ...]  # of the rule's features
     growth: tuple[GrowthStep, ...]
     needs: tuple[ComponentNeed, ...]  # one per component, in the rule's order
@@ -107,6 +113,10 @@ class Background:
     def data_digest(self) -> str | None:
         """A hash of the past rows, as codes of the space, found when it is first read."""
         return None if self.lazy_digest is None else self.lazy_digest.get()
+
+    def with_labels(self, labels: Labels) -> Background:
+        """The same, its counterfactuals shown with these labels."""
+        return replace(self, labels=labels, needs=tuple(need.with_labels(labels) for need in self.needs))
 
 
 MAX_CANDIDATE_ROWS = 5_000
@@ -132,7 +142,8 @@ def build_background(
     """The background of a rule; ``points`` are counterfactuals as codes."""
     space = past.space
     return Background(
-        feature_labels=list_labels(space),
+        labels=space.labels,
+        feature_count=len(space),
         distributions=tuple(_count_values(past, space.index(name)) for name in rule.features),
         growth=_build_growth(rule.components, past),
         needs=_find_needs(rule.components, past, space.encode_row(instance), points),
@@ -319,7 +330,8 @@ def _attach_rows(explanation: Explanation, past: HistoryRows, source: HistorySou
             return background
         return replace(background, lazy_model=LazyValue(lambda: source.describe_model(explanation.instance)))
 
-    return replace(explanation, lazy_background=LazyValue(make))
+    attached = replace(explanation, lazy_background=LazyValue(make))
+    return attached.with_labels(past.space.labels.extend(explanation.labels)) if past.space.labels else attached
 
 
 def _require_same_space(explanation: Explanation, space: Space) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ironrule.errors import InputError
-from ironrule.results.notice import FeatureText, is_fields, read_feature_texts
-from ironrule.results.reasons import DEFAULT_LANGUAGE
+from ironrule.results.notice import is_fields
+from ironrule.space.labels import DEFAULT_LANGUAGE, Labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,7 @@ class ReportOptions:
     """How a report is written; raises InputError if something cannot be used.
 
     ``language`` of a person's report is "en", "de", or the TOML file of another language; a validator's is in English.
-    ``labels`` gives texts of features (a TOML file, or the same as plain data); what it does not name is called as the
-    space has it. ``template`` is a jinja2 template of the user's own for the person. ``date`` is that of the report,
+    ``labels`` (``Labels``, the same as plain data, or a TOML file) come before those of the explanation. ``template`` is a jinja2 template of the user's own for the person. ``date`` is that of the report,
     today unless given. ``fields`` are its own values: ``creditor``, ``recipient``, ``reference`` and ``contact`` of a
     person's, ``asked_by`` and ``reference`` of a validator's; ``fields_by_row`` has those of single rows of a batch.
 
@@ -34,7 +33,7 @@ class ReportOptions:
     """
 
     language: str | Path = DEFAULT_LANGUAGE
-    labels: str | Path | Mapping[str, Any] = field(default_factory=dict)
+    labels: str | Path | Mapping[str, Any] | Labels = field(default_factory=dict)
     template: str | Path | None = None
     date: datetime.date | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -47,7 +46,7 @@ class ReportOptions:
     def __post_init__(self) -> None:
         checks: dict[str, tuple[bool, str]] = {
             "language": (isinstance(self.language, (str, Path)) and bool(str(self.language)), "a language or a file"),
-            "labels": (isinstance(self.labels, (str, Path, Mapping)), "the path of a file, or a mapping"),
+            "labels": (isinstance(self.labels, (str, Path, Mapping, Labels)), "labels, or a file"),
             "date": (self.date is None or isinstance(self.date, datetime.date), "a date"),
             "fields": (is_fields(self.fields), "a mapping from names to texts"),
             "fields_by_row": (
@@ -67,11 +66,11 @@ class ReportOptions:
         for name, (is_usable, kind) in checks.items():
             if not is_usable:
                 raise InputError(expected=f"{name} of a report must be {kind}", got=repr(getattr(self, name)))
-        object.__setattr__(self, "labels", read_feature_texts(self.labels))
+        object.__setattr__(self, "labels", Labels.parse(self.labels))
 
     @property
-    def feature_texts(self) -> Mapping[str, FeatureText]:
-        """The texts of features, read."""
+    def own_labels(self) -> Labels:
+        """The labels, read."""
         return self.labels  # type: ignore[return-value]  # __post_init__ has read them
 
     def get_fields(self, row: int | None = None) -> dict[str, str]:

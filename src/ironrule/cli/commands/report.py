@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 from ironrule.cli import options as shared
 from ironrule.cli.commands import explain
 from ironrule.cli.files import load_model, read_data
-from ironrule.cli.inputs import parse_row, read_space
+from ironrule.cli.inputs import parse_row, read_labels, read_space
 from ironrule.cli.notices import add_notice_options, build_notice_options, build_report_options
 from ironrule.cli.output import CommandResult, check_output_path
 from ironrule.errors import InputError
@@ -101,14 +101,11 @@ def run(options: argparse.Namespace) -> CommandResult:
 
 
 def _check_audience(audience: LadderAudience, options: argparse.Namespace) -> None:
-    """Raise InputError if an option says nothing to this audience."""
-    if audience != "validator":
-        return
-    for name, default in (("language", "en"), ("template", None)):
-        if getattr(options, name) != default:
-            expected = f"--{name} must come with --audience person or notice"
-            hint = "the report for the validator is in English, and has a form of its own"
-            raise InputError(expected=expected, got="--audience validator", hint=hint)
+    """Raise InputError if a template is given for a report that has a form of its own."""
+    if audience == "validator" and options.template is not None and "template" not in options.project_options:
+        expected = "--template must come with --audience person or notice"
+        hint = "the report for the validator has a form of its own"
+        raise InputError(expected=expected, got="--audience validator", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +247,8 @@ def _attach_data(explanations: Sequence[Explanation], options: argparse.Namespac
     if options.data is None:
         if options.space:
             raise InputError("--space needs --data, whose values it describes")
-        return explanations
+        labels = read_labels(options)
+        return [one.with_labels(labels.extend(one.labels)) for one in explanations] if labels else explanations
     constraints = [one for one in shared.parse_constraints(options) if not one.mentions_instance]
     data, model = read_data(options.data, options.target), None
     if options.model is not None:

@@ -20,7 +20,7 @@ from ironrule.results.explanation import Explanation
 from ironrule.rule.condition import find_admitted_codes
 from ironrule.rule.phrasing import FeatureCondition, FeatureLabels, format_outcome, group_conditions
 from ironrule.space.feature import Value
-from ironrule.wording import format_value
+from ironrule.wording import escape_controls, format_value
 
 Span = tuple[float, float]
 NO_HISTORY = "The past rows are not available, so no distributions are shown."
@@ -60,9 +60,10 @@ class SignWording:
         """A value, with its unit."""
         return self.labels.format_value(feature, value)
 
-    def format_tick(self, feature: str, value: Value) -> str:  # noqa: ARG002  # the features' values are alike here
+    def format_tick(self, feature: str, value: Value) -> str:
         """A value below a line, without its unit."""
-        return format_value(value, "letter")
+        text = self.labels.labels.get_value_text(feature, value)
+        return format_value(value, "letter") if text is None else escape_controls(text)
 
     def format_number(self, feature: str, number: float, digits: int) -> str:  # noqa: ARG002
         """A round number below a line."""
