@@ -13,7 +13,7 @@ import pytest
 
 import ironrule
 from ironrule.report.audiences import render_batch_report, render_report
-from ironrule.report.validator import CheckCommand
+from ironrule.report.check_command import CheckCommand
 from ironrule.results.audience import AUDIENCES
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
@@ -72,10 +72,10 @@ def test_the_person_is_told_what_a_verdict_means():
     assert "This was checked for every combination of " in texts["proven"]
     assert "We tried 500 possible cases that fit this description" in texts["unrefuted"]
     assert "This is not a proof" in texts["unrefuted"]
-    assert "Home: own instead of rent, and also Grade: high instead of mid" in texts["refuted"]
+    assert "Home: “own” instead of “rent”; Grade: “high” instead of “mid”" in texts["refuted"]
     assert "Not everyone for whom all of this is true gets this decision:" in texts["refuted"]
     assert "Why each of these counts" not in texts["refuted"]
-    assert "Monthly income; Home: each of these is needed. Without it, the description would also" in texts["proven"]
+    assert "Monthly income; Home: each of these is needed. If one of them were left out, the" in texts["proven"]
 
 
 @pytest.mark.parametrize("word", MADE)
@@ -106,7 +106,7 @@ def test_the_validator_finds_the_explanation_itself_in_the_file():
 
 
 def test_an_explanation_that_is_too_large_to_attach_says_so(monkeypatch):
-    monkeypatch.setattr("ironrule.report.validator.MAX_ATTACHED_BYTES", 100)
+    monkeypatch.setattr("ironrule.report.attachments.MAX_ATTACHED_BYTES", 100)
     found = read(EXPLANATION.to_html("validator"))
     assert "too large to be attached" in found.text
     assert "a" not in found.tags

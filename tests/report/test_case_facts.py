@@ -1,4 +1,4 @@
-"""What somebody signs: hashes of the files at hand, the score that the model itself gives, and no more than is known."""
+"""What somebody signs: hashes of the files at hand, the score that the model gives, and no more than is known."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def collect(explanation: Explanation, **options) -> dict[str, str]:
 
 @pytest.mark.parametrize("desired", [0, 1])
 @pytest.mark.parametrize(
-    "model", [DecisionTreeClassifier(max_depth=2, random_state=0), make_pipeline(StandardScaler(), LogisticRegression())]
+    "model",
+    [DecisionTreeClassifier(max_depth=2, random_state=0), make_pipeline(StandardScaler(), LogisticRegression())],
 )
 def test_the_score_is_that_of_the_model(model, desired):
     fitted = model.fit(TABLE, GOOD)

@@ -11,9 +11,9 @@ import pytest
 import ironrule
 from ironrule import NoticeOptions, ReasonCatalogue
 from ironrule.report.audiences import render_batch_report, render_report
+from ironrule.report.check_command import CheckCommand
 from ironrule.report.plots.matplotlib_plots import PLOT_KINDS, draw_explanation
 from ironrule.report.templating import get_environment, render_template
-from ironrule.report.validator import CheckCommand
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from report_examples import read, unrefuted

@@ -1,4 +1,4 @@
-"""Reports as PDF: an error that names the extra without it; with it the whole report, the same bytes, nothing fetched."""
+"""Reports as PDF: without the extra an error that names it; with it the report, the same bytes, nothing fetched."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_without_the_extra_the_error_names_it(monkeypatch):
 
 def test_without_its_system_libraries_the_error_says_what_to_install(monkeypatch):
     fail_import(monkeypatch, OSError("cannot load library 'libpango-1.0-0'"))
-    with pytest.raises(InputError, match="cannot load library 'libpango-1.0-0'; install Pango"):
+    with pytest.raises(InputError, match=r"cannot load library 'libpango-1\.0-0'; install Pango"):
         proven().to_pdf()
 
 

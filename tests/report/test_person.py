@@ -98,7 +98,9 @@ def test_every_reason_has_at_most_one_change_and_is_true_of_the_model():
         assert all(sentence.count(" instead of ") <= 1 for sentence in counts)
         alone = [sentence for sentence in counts if " instead of " in sentence]
         for sentence in alone:  # the row with this change gets the other outcome from the user's own model
-            found = re.fullmatch(r"(\w+): (\d+) instead of (\d+) would have led to: the other decision\.", sentence)
+            found = re.fullmatch(
+                r"(\w+): with (\d+) instead of (\d+), the decision would have been: the other decision\.", sentence
+            )
             assert found is not None, sentence
             name = found[1].lower()
             assert explanation.instance[name] == int(found[3])
@@ -143,6 +145,9 @@ def test_a_condition_of_which_nothing_is_known_is_said_to_be_so():
     assert list_counts(bare) == [
         f"{label}: we do not know whether this point is needed." for label in ("Monthly income", "Home")
     ]
+    claim = "The description above is right only with all of its points."
+    assert claim in explanation.to_html("person")
+    assert claim not in bare.to_html("person")
 
 
 @pytest.mark.parametrize("is_known", [True, False])

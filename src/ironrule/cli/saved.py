@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ironrule.cli.files import require_file
 from ironrule.errors import InputError
 from ironrule.report.attachments import read_attached_document
-from ironrule.report.validator import DATA_PLACEHOLDER, EXPLANATION_FILE, MODEL_PLACEHOLDER, CheckCommand
+from ironrule.report.check_command import DATA_PLACEHOLDER, EXPLANATION_FILE, MODEL_PLACEHOLDER, CheckCommand
 
 if TYPE_CHECKING:
     from ironrule.results.explanation import Explanation

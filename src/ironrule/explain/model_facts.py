@@ -1,7 +1,7 @@
 """What a validator's report says of the model: its type, its library, and the score of the row beside the threshold.
 
-Scores are shown and prove nothing; a classifier's labels need not follow its probabilities. So a threshold is named only
-where it explains the outcomes of the row and of past rows (of many of them a selection).
+Scores are shown and prove nothing; a classifier's labels need not follow its probabilities. So a threshold is named
+only where it explains the outcomes of the row and of past rows (of many of them a selection).
 """
 
 from __future__ import annotations

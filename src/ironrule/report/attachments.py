@@ -8,10 +8,27 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from dataclasses import dataclass
 
 from ironrule.errors import InputError
 
+MAX_ATTACHED_BYTES = 2_000_000
 LINK = re.compile(r'<a download="([\w.-]+)" href="data:application/json;base64,([A-Za-z0-9+/=]*)">')
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedDocument:
+    """A document as the link of a report has it; ``content`` is None where it is too large for that."""
+
+    name: str
+    size: int
+    content: str | None
+
+    @classmethod
+    def build(cls, name: str, document: bytes) -> AttachedDocument:
+        """The document under a name."""
+        is_small = len(document) <= MAX_ATTACHED_BYTES
+        return cls(name, len(document), base64.b64encode(document).decode("ascii") if is_small else None)
 
 
 def list_attachments(html: str) -> list[tuple[str, bytes]]:

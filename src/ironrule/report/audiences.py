@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 from ironrule.errors import InputError
 from ironrule.report.batch import build_batch_view
+from ironrule.report.check_command import CheckCommand
 from ironrule.report.ladder import render_ladder_page
 from ironrule.report.notice.render import render_notice, render_notices
 from ironrule.report.person import LetterHead, LetterWriter
 from ironrule.report.templating import render_template
-from ironrule.report.validator import CheckCommand, build_validator_view
+from ironrule.report.validator import build_validator_view
 from ironrule.results.audience import AUDIENCES, LADDER_AUDIENCES, Audience, LadderAudience
 from ironrule.results.explanation import Explanation
 from ironrule.results.ladder import Ladder
@@ -90,10 +91,12 @@ def render_report(
 
     The explanation is attached to the page, so where it will be at ``path``, the check reads it from there.
     """
-    options = _parse_options(report)
-    if path is not None and options.explanation_file is None:
-        options = replace(options, explanation_file=path)
-    return _get_report(audience).render_one(explanation, options)
+    return _get_report(audience).render_one(explanation, _add_path(_parse_options(report), path))
+
+
+def _add_path(options: ReportOptions, path: str | Path | None) -> ReportOptions:
+    """The options, with the report itself as the file that is checked, unless there is another one."""
+    return replace(options, explanation_file=path) if path is not None and options.explanation_file is None else options
 
 
 def render_batch_report(
@@ -176,7 +179,9 @@ def _name_rows(many: ReportedLadders) -> list[str]:
 
 LADDER_REPORTS: dict[LadderAudience, LadderReport] = {
     "person": LadderReport(_render_ladder_letter, _render_ladder_letters),
-    "validator": LadderReport(lambda ladder, _: render_ladder_page(ladder), _render_ladder_account),
+    "validator": LadderReport(
+        lambda ladder, options: render_ladder_page(ladder, options.report), _render_ladder_account
+    ),
     "notice": LadderReport(
         lambda ladder, options: render_notice(ladder, options.notice),
         lambda many, options: render_notices(many.ladders, many.rows, options.notice, many.space),
@@ -189,9 +194,10 @@ def render_ladder_report(
     audience: LadderAudience,
     notice: NoticeOptions | None = None,
     report: ReportOptions | None = None,
+    path: str | Path | None = None,
 ) -> str:
-    """One ladder as a whole HTML page."""
-    options = LadderReportOptions(_check_notice(notice), _parse_options(report))
+    """One ladder as a whole HTML page, which will be at ``path``."""
+    options = LadderReportOptions(_check_notice(notice), _add_path(_parse_options(report), path))
     return _get_ladder_report(audience).render_one(ladder, options)
 
 

@@ -6,16 +6,21 @@ hatched bar.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ironrule.report import text
+from ironrule.report.attachments import AttachedDocument
+from ironrule.report.case_facts import collect_case_facts
+from ironrule.report.check_command import LADDER_FILE, CheckCommand
 from ironrule.report.plots import drawing
 from ironrule.report.plots.drawing import Drawing, Rectangle, Shape, TextLine, VerdictStyle, choose_style
 from ironrule.report.templating import render_template
 from ironrule.results.ladder import MAX_SHORT, MAX_SHORT_BOUND, Ladder, Rung
+from ironrule.results.report_options import ReportOptions
 from ironrule.rule.phrasing import join_conditions, name_outcome
 from ironrule.verdict.bounded import Bounded
+from ironrule.verdict.digest import DIGEST_FIELD
 from ironrule.verdict.verdict import Proven
 from ironrule.wording import format_count, format_percent_down, format_percent_up, join_lines
 
@@ -132,8 +137,10 @@ def render_ladder(ladder: Ladder) -> str:
     )
 
 
-def render_ladder_page(ladder: Ladder) -> str:
-    """The same as a whole HTML page."""
+def render_ladder_page(ladder: Ladder, options: ReportOptions) -> str:
+    """The same as a whole HTML page for the validator, with the ladder attached."""
+    document = ladder.to_json().encode()
+    file_name = LADDER_FILE if options.explanation_file is None else options.explanation_file
     return render_template(
         "ladder.html",
         title="Short rules and the whole one",
@@ -141,6 +148,10 @@ def render_ladder_page(ladder: Ladder) -> str:
         drawing=draw_ladder(ladder),
         rows=[(view.length, view.worth, view.rule, view.rows) for view in build_rung_views(ladder)],
         notes=describe_notes(ladder),
+        case=collect_case_facts(ladder.explanation, options, "ladder"),
+        check_command=CheckCommand.from_options(replace(options, explanation_file=file_name)),
+        attached=AttachedDocument.build(LADDER_FILE, document),
+        digest=ladder.to_dict()[DIGEST_FIELD],
     )
 
 

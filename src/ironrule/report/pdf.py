@@ -1,7 +1,7 @@
 """Reports as PDF, by WeasyPrint (``pip install 'ironrule[pdf]'``), from the same page that a browser prints.
 
-WeasyPrint itself needs Pango, a library of the system. A report needs nothing from elsewhere, and whatever a template of
-the user's asks for is refused: only data that stands in the page is read.
+WeasyPrint itself needs Pango, a library of the system. A report needs nothing from elsewhere, and whatever a template
+of the user's asks for is refused: only data that stands in the page is read.
 """
 
 from __future__ import annotations

@@ -22,9 +22,10 @@ from ironrule.report.text import collect_labels, format_plain_constraint, get_ve
 from ironrule.results.explanation import Explanation
 from ironrule.results.ladder import Ladder
 from ironrule.results.report_options import ReportOptions
-from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.counterfactual import Change, Counterfactual
 from ironrule.rule.phrasing import format_outcome, group_conditions, is_named_outcome
 from ironrule.rule.rule import Rule
+from ironrule.space.feature import Value
 from ironrule.verdict.bounded import Bounded
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted
 from ironrule.wording import format_value
@@ -118,8 +119,9 @@ class _Letter:
             "coverage": self._describe_coverage(),
             "changes_claim": self._describe_changes(),
             "changes": [self._format_changes(change) for change in explanation.changes or ()],
-            "counts": self._describe_counts(),
+            **self._describe_counts(),
             "comparisons": comparisons,
+            "has_stretched": any(one.is_stretched for one in comparisons),
             "legend": draw_legend(style, comparison) if comparisons else None,
             "facts": [
                 (wording.get_label(feature), wording.format_value(feature, value))
@@ -200,7 +202,7 @@ class _Letter:
                     return self.phrase("tried_one")
                 return self.phrase("tried", cases=self.wording.language.format_number(tried))
             case Refuted(counterfactual):
-                changes = self._format_changes(counterfactual) or self.phrase("exception_same")
+                changes = "; ".join(self._list_changes(counterfactual)) or self.phrase("exception_same")
                 return self.phrase("exception", changes=changes)
 
     def _describe_checked_values(self) -> str:
@@ -247,26 +249,30 @@ class _Letter:
 
     def _format_changes(self, counterfactual: Counterfactual) -> str:
         """The changes of a counterfactual in one sentence."""
-        texts = [
-            self.phrase(
-                "change",
-                label=self.wording.get_label(change.feature),
-                new=self.wording.format_value(change.feature, change.after),
-                old=self.wording.format_value(change.feature, change.before),
-            )
-            for change in counterfactual.changes
-        ]
-        first, last = texts[:-1], "".join(texts[-1:])
-        return self.phrase("and_also", first="; ".join(first), last=last) if first else last
+        texts = self._list_changes(counterfactual)
+        return self.phrase("together", changes="; ".join(texts)) if len(texts) > 1 else "".join(texts)
 
-    def _describe_counts(self) -> list[str]:
+    def _list_changes(self, counterfactual: Counterfactual) -> list[str]:
+        return [self.phrase("change", **self._name_change(change)) for change in counterfactual.changes]
+
+    def _name_change(self, change: Change) -> dict[str, str]:
+        """The feature of a change, and its values; words are quoted, so that a sentence does not run into them."""
+        name = change.feature
+        new, old = (self._quote(name, value) for value in (change.after, change.before))
+        return {"label": self.wording.get_label(name), "new": new, "old": old}
+
+    def _quote(self, feature: str, value: Value) -> str:
+        text = self.wording.format_value(feature, value)
+        return self.phrase("quoted", value=text) if self.wording.has_words(feature, value) else text
+
+    def _describe_counts(self) -> dict[str, Any]:
         """Why each condition counts: a single change that would have been enough, if there is one that could be
         suggested; else that the rule would have exceptions without it, or that nothing is known of that. Nothing where
-        the past rows are not at hand, or where other models decide too.
+        the past rows are not at hand, or where other models decide too. The claim is made of all of them together.
         """
         background = self.explanation.background
         if background is None or background.is_robust or isinstance(self.explanation.verdict, Refuted):
-            return []
+            return {"counts_claim": None, "counts": []}
         alone, needed, unknown = list[str](), list[str](), list[str]()
         for name in self.explanation.shown.rule.features:
             label, examples = self.wording.get_label(name), self._list_examples(name)
@@ -277,19 +283,17 @@ class _Letter:
                 needed.append(label)
             else:
                 unknown.append(self.phrase("counts_unknown", label=label))
+        sentences = [self.phrase("counts_needed", label=label) for label in needed]
         if len(needed) > 1:
-            return [*alone, self.phrase("counts_all_needed", labels="; ".join(needed)), *unknown]
-        return [*alone, *(self.phrase("counts_needed", label=label) for label in needed), *unknown]
+            sentences = [self.phrase("counts_all_needed", labels="; ".join(needed))]
+        return {
+            "counts_claim": None if unknown else self.phrase("counts"),
+            "counts": [*alone, *sentences, *unknown],
+        }
 
     def _describe_single_change(self, counterfactual: Counterfactual) -> str:
         (change,) = counterfactual.changes
-        return self.phrase(
-            "counts_alone",
-            label=self.wording.get_label(change.feature),
-            new=self.wording.format_value(change.feature, change.after),
-            old=self.wording.format_value(change.feature, change.before),
-            outcome=self._format_desired(),
-        )
+        return self.phrase("counts_alone", outcome=self._format_desired(), **self._name_change(change))
 
     def _list_examples(self, feature: str) -> list[Counterfactual]:
         """Counterfactuals that the condition on a feature alone excludes; first a change that is suggested itself."""

@@ -4,9 +4,9 @@ A report is one HTML file with its style sheet inside; it needs no network and n
 its own style sheet, so the templates of its fragments have their styles in the tags. Everything is escaped, control
 characters too.
 
-Users may own the template of a notice or of a person's report, and replace blocks of ours. Such templates run in jinja2's sandbox: they see the
-values that they are given and nothing of Python. A name that is not there is an error, never a gap, and every error
-names the file and the line.
+Users may own the template of a notice or of a person's report, and replace blocks of ours. Such templates run in
+jinja2's sandbox: they see the values that they are given and nothing of Python. A name that is not there is an error,
+never a gap, and every error names the file and the line.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _build_sandbox(package: str, folder: Path | None = None) -> SandboxedEnviron
 
     package_loader = PackageLoader(package)
 
-    def load_ours(name: str) -> tuple[str, str, Callable[[], bool]] | None:
+    def load_ours(name: str) -> tuple[str, str | None, Callable[[], bool] | None] | None:
         is_ours = name.startswith(PREFIX)
         return package_loader.get_source(sandbox, name.removeprefix(PREFIX)) if is_ours else None
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import shlex
-from dataclasses import dataclass
 from typing import Any
 
+from ironrule.report.attachments import AttachedDocument
 from ironrule.report.case_facts import collect_case_facts
+from ironrule.report.check_command import EXPLANATION_FILE, CheckCommand as CheckCommand  # the server's name for it
 from ironrule.report.plots.conditions import draw_condition_pages
 from ironrule.report.plots.drawing import Drawing, choose_style
 from ironrule.report.plots.growth import build_growth_plot, draw_growth
@@ -29,61 +28,6 @@ from ironrule.verdict.certificate import Certificate
 from ironrule.verdict.digest import DIGEST_FIELD
 from ironrule.verdict.verdict import Proven
 from ironrule.wording import format_count, format_names, format_number, format_size, format_value
-
-EXPLANATION_FILE, MODEL_PLACEHOLDER, DATA_PLACEHOLDER = "explanation.json", "MODEL", "DATA"
-
-
-@dataclass(frozen=True, slots=True)
-class CheckCommand:
-    """The files that a check needs, and the further options that the explanation was made with."""
-
-    explanation: str = EXPLANATION_FILE
-    model: str = MODEL_PLACEHOLDER
-    data: str = DATA_PLACEHOLDER
-    options: tuple[str, ...] = ()
-
-    @property
-    def command(self) -> str:
-        """The command, quoted for a shell.
-
-        >>> CheckCommand("why.json", "model.skops", "past loans.csv").command
-        "ironrule check why.json --model model.skops --data 'past loans.csv'"
-        """
-        files = (self.explanation, "--model", self.model, "--data", self.data)
-        return shlex.join(["ironrule", "check", *files, *self.options])
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the command names the files of the model and the data."""
-        return self.model != MODEL_PLACEHOLDER and self.data != DATA_PLACEHOLDER
-
-    @property
-    def reads_attachment(self) -> bool:
-        """Whether the attached explanation must be saved first: the command names it, and no file of the user's."""
-        return self.explanation == EXPLANATION_FILE
-
-
-    @classmethod
-    def from_options(cls, options: ReportOptions) -> CheckCommand:
-        """The command that the options of a report ask for."""
-        return cls(
-            explanation=str(options.explanation_file or EXPLANATION_FILE),
-            model=str(options.model_file or MODEL_PLACEHOLDER),
-            data=str(options.data_file or DATA_PLACEHOLDER),
-            options=tuple(options.check_options),
-        )
-
-    def to_options(self) -> ReportOptions:
-        """The options of a report that prints this command."""
-        return ReportOptions(
-            explanation_file=self.explanation,
-            model_file=None if self.model == MODEL_PLACEHOLDER else self.model,
-            data_file=None if self.data == DATA_PLACEHOLDER else self.data,
-            check_options=self.options,
-        )
-
-
-MAX_ATTACHED_BYTES = 2_000_000  # of an explanation that is attached to its report
 
 
 def build_validator_view(explanation: Explanation, options: ReportOptions) -> dict[str, Any]:
@@ -109,8 +53,7 @@ def build_validator_view(explanation: Explanation, options: ReportOptions) -> di
         "domains": [(name, domain.describe()) for name, domain in explanation.domains.items()],
         "search": _collect_search_facts(explanation),
         "check_command": check_command,
-        "attachment": base64.b64encode(document).decode("ascii") if len(document) <= MAX_ATTACHED_BYTES else None,
-        "attachment_bytes": len(document),
+        "attached": AttachedDocument.build(EXPLANATION_FILE, document),
         "digest": explanation.to_dict()[DIGEST_FIELD],
         "drawings": _draw_plots(explanation) if explanation.rule.components else (),
         "other_rules": [

@@ -5,7 +5,6 @@ Results are values and stand below what renders them. Here each way to show one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -153,7 +152,7 @@ def write_ladder_report(
     """A report of a ladder as one HTML page, also written to ``path`` where one is given."""
     from ironrule.report import audiences
 
-    return audiences.save_text(audiences.render_ladder_report(ladder, audience, notice, report), path)
+    return audiences.save_text(audiences.render_ladder_report(ladder, audience, notice, report, path), path)
 
 
 def format_batch(batch: Batch) -> str:
@@ -208,7 +207,5 @@ def write_batch_report(
 
     explanations = batch if history is None else [each.with_history(history, batch.space) for each in batch]
     names = [f"row {row}" for row in batch.rows]
-    text = audiences.render_batch_report(
-        explanations, audience, names, batch.space, report=report, rows=batch.rows
-    )
+    text = audiences.render_batch_report(explanations, audience, names, batch.space, report=report, rows=batch.rows)
     return audiences.save_text(text, path)

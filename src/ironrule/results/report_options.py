@@ -23,9 +23,10 @@ class ReportOptions:
     """How a report is written; raises InputError if something cannot be used.
 
     ``language`` of a person's report is "en", "de", or the TOML file of another language; a validator's is in English.
-    ``labels`` (``Labels``, the same as plain data, or a TOML file) come before those of the explanation. ``template`` is a jinja2 template of the user's own for the person. ``date`` is that of the report,
-    today unless given. ``fields`` are its own values: ``creditor``, ``recipient``, ``reference`` and ``contact`` of a
-    person's, ``asked_by`` and ``reference`` of a validator's; ``fields_by_row`` has those of single rows of a batch.
+    ``labels`` (``Labels``, the same as plain data, or a TOML file) come before those of the explanation. ``template``
+    is a jinja2 template of the user's own for the person. ``date`` is that of the report, today unless given.
+    ``fields`` are its own values: ``creditor``, ``recipient``, ``reference`` and ``contact`` of a person's,
+    ``asked_by`` and ``reference`` of a validator's; ``fields_by_row`` has those of single rows of a batch.
 
     ``model_file`` and ``data_file`` are the files that an explanation was made with: a validator's report has their
     hashes, and the command that checks it names them. ``check_options`` are further words of that command, such as

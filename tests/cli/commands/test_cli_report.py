@@ -240,11 +240,11 @@ def run_shell(html: str, folder: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("is_fresh", [True, False])
 def test_the_printed_command_works_as_it_stands(run, tmp_path: Path, monkeypatch, is_fresh: bool):
     """The model is of a type that must be trusted, names hold blanks, and the report is checked in its own folder."""
-    from skops import io
     from sklearn.compose import make_column_selector, make_column_transformer
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder
     from sklearn.tree import DecisionTreeClassifier
+    from skops import io
 
     table, features = loans(), ["age", "income", "job"]
     columns = make_column_transformer(
@@ -290,7 +290,9 @@ def test_with_the_model_the_validator_reads_outcomes_and_the_score(run, files: F
         assert hashlib.sha256(Path(name).read_bytes()).hexdigest() in html
 
 
-def test_a_report_for_the_person_takes_the_language_and_the_letterhead(run, files: Files, document: Path, tmp_path: Path):
+def test_a_report_for_the_person_takes_the_language_and_the_letterhead(
+    run, files: Files, document: Path, tmp_path: Path
+):
     output, fields = tmp_path / "why.html", tmp_path / "fields.toml"
     fields.write_text('creditor = "Musterbank"\ncontact = "Telefon 0800"\n', encoding="utf-8")
     given = ["--language", "de", "--fields", str(fields), "--date", "2026-03-31", "--output", str(output)]
@@ -306,7 +308,7 @@ def test_a_template_for_the_validator_is_refused(refused, document: Path, tmp_pa
     assert "--template must come with --audience person or notice" in refused("report", str(document), *given)
 
 
-def test_a_page_without_an_explanation_is_not_checked(refused, files: Files, document: Path, tmp_path: Path):
+def test_a_page_without_an_explanation_is_not_checked(refused, files: Files, tmp_path: Path):
     page = tmp_path / "page.html"
     page.write_text("<p>nothing here</p>", encoding="utf-8")
     told = refused("check", str(page), "--model", files.model, "--data", files.data, "--target", "paid")

@@ -27,7 +27,9 @@ EXIT_CODES = {"proven": 0, "holds": 0, "refuted": 1, "undecided": 3}
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.add_argument("explanation", metavar="EXPLANATION", type=Path, help="an explanation or a ladder as JSON, or its report")
+    parser.add_argument(
+        "explanation", metavar="EXPLANATION", type=Path, help="an explanation or a ladder as JSON, or its report"
+    )
     group = parser.add_argument_group("model")
     group.add_argument("--model", metavar="MODEL", type=Path, help="the model that was explained")
     text = "other models that it holds for"

@@ -126,6 +126,7 @@ def _format_output(explanation: Explanation, ladder: Ladder | None, output: Path
         return format_json_file(result.to_dict())
     if ending == ".txt":
         return f"{result}\n"
+    report = build_check_command(options, str(output)).to_options()
     if ladder is not None:
-        return ladder.to_html("validator")
-    return render_report(explanation, "validator", build_check_command(options, str(output)))
+        return ladder.to_html("validator", report=report)
+    return render_report(explanation, "validator", report)

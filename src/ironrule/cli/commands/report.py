@@ -67,7 +67,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--people", metavar="FILE", type=Path, help=text)
     group = parser.add_argument_group("what an explanation from a file was made with")
     group.add_argument("--data", metavar="DATA", type=Path, help="the past rows, for pictures and labels")
-    group.add_argument("--model", metavar="MODEL", type=Path, help="the model, for score, outcomes and the command that checks")
+    group.add_argument(
+        "--model", metavar="MODEL", type=Path, help="the model, for score, outcomes and the command that checks"
+    )
     shared.add_space_options(parser.add_argument_group("data"))
     shared.add_desired_and_trust_options(parser.add_argument_group("model"))
     shared.add_row_option(parser, required=False)
@@ -142,9 +144,7 @@ def _render_explanations(reported: _Reported, audience: Audience, report: Report
     return render_batch_report(reported.explanations, audience, reported.names, report=report, rows=rows)
 
 
-def _render_ladders(
-    reported: _Reported, audience: LadderAudience, notice: NoticeOptions, report: ReportOptions
-) -> str:
+def _render_ladders(reported: _Reported, audience: LadderAudience, notice: NoticeOptions, report: ReportOptions) -> str:
     from ironrule.report.audiences import ReportedLadders, render_ladder_batch_report, render_ladder_report
 
     if reported.ladders is None:

@@ -59,6 +59,10 @@ class NoticeWording:
         own = choose_text(self._get_text(feature).find_value(value), self.language.code)
         return own or self.labels.labels.get_value_text(feature, value)
 
+    def has_words(self, feature: str, value: Value) -> bool:
+        """Whether a value is told in words of the data or of the labels, and is no number, date or yes and no."""
+        return isinstance(value, str) or self._find_value_text(feature, value) is not None
+
     def format_tick(self, feature: str, value: Value) -> str:
         """A value below the line of a picture: a number without its unit."""
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -53,6 +53,7 @@ class Comparison:
     condition: str
     own_value: str
     drawing: Drawing
+    is_stretched: bool
 
 
 def build_comparisons(
@@ -72,7 +73,8 @@ def build_comparisons(
                 groups=(texts.others, texts.between),
             )
             picture = draw_comparison(plotted, style, texts)
-            comparisons.append(Comparison(plotted.label, plotted.condition, plotted.own_value, picture))
+            words = plotted.label, plotted.condition, plotted.own_value
+            comparisons.append(Comparison(*words, picture, plotted.is_stretched))
     return tuple(comparisons)
 
 

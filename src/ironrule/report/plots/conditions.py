@@ -315,7 +315,9 @@ def draw_line(
                 Rectangle(x, base - inside - others, width, others, fill=drawing.PALE, stroke=OUTLINE, kind="outside")
             ]
     own_x, end = layout.get_x(condition.own_position), layout.get_x(1.0)
-    shapes.append(LineSegment(layout.start, base, end, base, stroke=drawing.INK, width=1, dashed=condition.is_stretched))
+    shapes.append(
+        LineSegment(layout.start, base, end, base, stroke=drawing.INK, width=1, dashed=condition.is_stretched)
+    )
     shapes += [LineSegment(own_x, top - 6, own_x, base, stroke=drawing.INK, width=1.4), Triangle(own_x, top - 4)]
     if condition.is_stretched:
         shapes.append(TextLine(end, base + 29, not_to_scale, layout.text_size, "end", fill=drawing.GREY))

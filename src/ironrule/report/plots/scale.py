@@ -11,7 +11,6 @@ import datetime
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from ironrule.results.background import Distribution
 from ironrule.space.feature import Feature, Value
@@ -26,6 +25,10 @@ STRETCHED_SLOTS, ADMITTED_SLOTS = 12, 3  # of a stretched line: in all, and for 
 TICK_ROOM = 0.14  # of a stretched line, for the text of a tick
 
 
+def _format_value(value: Value) -> str:
+    return format_value(value, "letter")
+
+
 def _format_number(number: float, digits: int) -> str:
     return f"{number:,.{digits}f}"
 
@@ -34,7 +37,7 @@ def _format_number(number: float, digits: int) -> str:
 class ScaleTexts:
     """How values, numbers with so many digits, and groups of values are written below a line."""
 
-    format_value: Callable[[Value], str] = partial(format_value, style="letter")
+    format_value: Callable[[Value], str] = _format_value
     format_number: Callable[[float, int], str] = _format_number
     others: str = "{count} others"
     between: str = "{count} between"
@@ -153,7 +156,9 @@ def _build_number_scale(feature: Feature, texts: ScaleTexts) -> FeatureScale:
     starts, ends = list(positions), list(positions)
     groups = [tuple(codes) for codes in bins.values()]
     edges = [(length * number / BINS, length * (number + 1) / BINS) for number in bins]
-    ticks = [Tick(length * (mark - low) / (high - low), text) for mark, text in _choose_ticks(feature, low, high, texts)]
+    ticks = [
+        Tick(length * (mark - low) / (high - low), text) for mark, text in _choose_ticks(feature, low, high, texts)
+    ]
     scale = FeatureScale(tuple(starts), tuple(ends), tuple(groups), tuple(edges), tuple(ticks))
     return _add_missing(scale, feature, texts)
 
