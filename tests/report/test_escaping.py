@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import ironrule
-from ironrule import NoticeOptions, ReasonCatalogue
+from ironrule import NoticeOptions, ReasonCatalogue, ReportOptions
 from ironrule.report.audiences import render_batch_report, render_report
 from ironrule.report.check_command import CheckCommand
 from ironrule.report.plots.matplotlib_plots import PLOT_KINDS, draw_explanation
@@ -26,6 +26,14 @@ REPORTS: dict[str, tuple[Render, set[str]]] = {  # with the texts that must be f
     "person": (lambda _, e: render_report(e), {VALUE, LABEL, UNIT, PAID}),
     "unrefuted": (lambda _, e: render_report(unrefuted(e)), {VALUE, LABEL, UNIT, PAID}),
     "validator": (lambda _, e: render_report(e, "validator", CheckCommand(MARKUP, MARKUP)), {FEATURE, VALUE, PAID}),
+    "letter with fields": (
+        lambda _, e: e.to_html("person", report=EVIL_REPORT),
+        {f"own{MARKUP}", *(f"{name}{MARKUP}" for name in ("creditor", "recipient", "reference", "contact"))},
+    ),
+    "validator with fields": (
+        lambda _, e: e.to_html("validator", report=EVIL_REPORT),
+        {f"{name}{MARKUP}" for name in ("asked_by", "reference", "model", "data")},
+    ),
     "letters": (lambda _, e: render_batch_report([e, e], "person", [MARKUP, ""]), {VALUE, LABEL, UNIT, PAID}),
     "account": (lambda _, e: render_batch_report([e, e], "validator", [MARKUP, ""]), {LABEL, VALUE}),
     "ladder": (lambda x, _: make_ladder(x)._repr_html_(), {LABEL, VALUE}),
@@ -50,6 +58,13 @@ REPORTS: dict[str, tuple[Render, set[str]]] = {  # with the texts that must be f
 
 FIELDS = ("creditor", "recipient", "reference", "salutation", "signature")
 EVIL_NOTICE = NoticeOptions(fields={name: f"{name}{MARKUP}" for name in FIELDS}, date=datetime.date(2026, 3, 1))
+EVIL_REPORT = ReportOptions(
+    labels={FEATURE: {"label": f"own{MARKUP}", "values": {VALUE: f"own{MARKUP}"}}},
+    fields={name: f"{name}{MARKUP}" for name in (*FIELDS, "contact", "asked_by")},
+    model_file=f"model{MARKUP}",
+    data_file=f"data{MARKUP}",
+    check_options=(MARKUP,),
+)
 EVIL_LABELS = NoticeOptions(
     labels={FEATURE: {"label": f"own{MARKUP}", "unit": f"own{MARKUP}", "values": {VALUE: f"own{MARKUP}"}}}
 )

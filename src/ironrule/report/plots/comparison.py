@@ -46,7 +46,7 @@ class ComparisonTexts:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class CaseComparison:
     """One condition in words, and its picture."""
 
     label: str
@@ -58,7 +58,7 @@ class Comparison:
 
 def build_comparisons(
     explanation: Explanation, wording: ConditionWording, texts: ComparisonTexts
-) -> tuple[Comparison, ...]:
+) -> tuple[CaseComparison, ...]:
     """One for every condition of the rule shown; none where the past rows are not at hand."""
     distributions, style = find_distributions(explanation), drawing.choose_style(explanation.verdict)
     comparisons = []
@@ -74,7 +74,7 @@ def build_comparisons(
             )
             picture = draw_comparison(plotted, style, texts)
             words = plotted.label, plotted.condition, plotted.own_value
-            comparisons.append(Comparison(*words, picture, plotted.is_stretched))
+            comparisons.append(CaseComparison(*words, picture, plotted.is_stretched))
     return tuple(comparisons)
 
 

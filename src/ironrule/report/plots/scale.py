@@ -195,7 +195,7 @@ def _build_stretched_scale(distribution: Distribution, admitted: range, texts: S
     starts = [low + width * at / len(codes) for (low, _), codes in zip(edges, groups, strict=True)
               for at in range(len(codes))]  # fmt: skip
     ends = [*starts[1:], edges[-1][1]]
-    ticks = _choose_stretched_ticks(feature, groups, len(left), len(left) + len(inside), width, texts)
+    ticks = _choose_stretched_ticks(feature, groups, range(len(left), len(left) + len(inside)), width, texts)
     scale = FeatureScale(tuple(starts), tuple(ends), groups, edges, ticks, is_stretched=True)
     return _add_missing(scale, feature, texts)
 
@@ -215,11 +215,12 @@ def _split_codes(codes: range, counts: Sequence[int], parts: int) -> tuple[tuple
 
 
 def _choose_stretched_ticks(
-    feature: Feature, groups: Sequence[Sequence[int]], first: int, last: int, width: float, texts: ScaleTexts
+    feature: Feature, groups: Sequence[Sequence[int]], inside: range, width: float, texts: ScaleTexts
 ) -> tuple[Tick, ...]:
-    """The ends of what is admitted (of groups from ``first`` to before ``last``), the ends of the line, and where there
-    is room the other edges of groups: left of what is admitted the first number of a group, right of it the last one.
+    """The ends of what is admitted (the groups ``inside``), the ends of the line, and where there is room the other
+    edges of groups: left of what is admitted the first number of a group, right of it the last one.
     """
+    first, last = inside.start, inside.stop
     if first == last - 1 and len(groups[first]) == 1:  # one number, in the middle of its slot
         wanted = [((first + 0.5) * width, groups[first][0])]
     else:
