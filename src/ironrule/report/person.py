@@ -35,7 +35,7 @@ PACKAGE, TEMPLATE = "ironrule.report", "person.html"
 
 @dataclass(frozen=True, slots=True)
 class LetterHead:
-    """What stands above a letter: a name among others, and the values that the caller gives, by name."""
+    """What tells a letter among others: a name above it, and the number of its row, for fields of its own."""
 
     name: str | None = None
     row: int | None = None

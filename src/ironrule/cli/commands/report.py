@@ -283,7 +283,7 @@ def _attach_model(
         space=space,
         margin=decision.margin,
         models=others,
-        domain=options.domain,
+        domain="seen" if explanation.breakpoints is None else options.domain,
         progress=False,
     )
     return explanation.with_history(explainer)
