@@ -253,3 +253,35 @@ def test_options_that_cannot_be_used_are_refused(given, message):
 def test_a_language_that_is_not_there_is_refused(language):
     with pytest.raises(InputError, match="the language of a report must be one of de, en, or the path"):
         proven().to_html("person", report=ReportOptions(language=language))
+
+
+def test_with_labels_nobody_reads_classes_or_codes():
+    labels = {
+        "income": {"label": {"en": "Monthly income", "de": "Monatseinkommen"}, "unit": "€"},
+        "home": {
+            "label": "Home",
+            "values": {"0": "rented", "1": {"en": "owned", "de": "Eigentum"}, "2": "with family"},
+        },
+        "outcomes": {"undesired": {"en": "denied", "de": "abgelehnt"}, "desired": "approved"},
+    }
+    told = ""
+    for explanation in explain_some():
+        text = get_text(explanation.to_html("person", report=ReportOptions(labels=labels)))
+        assert "Why the decision was: denied" in text
+        assert "the other decision" not in text
+        assert not re.search(r"Home:? [012]\b", text)
+        told += text
+    assert {"Home rented", "Home owned", "Home family"} & {found[0] for found in re.finditer(r"Home \w+", told)}
+    assert re.search(r"from €\d+ to €\d+|€\d+ or (less|more)", told)
+    german = explain_some()[0].to_html("person", report=ReportOptions(labels=labels, language="de"))
+    assert "Warum so entschieden wurde: abgelehnt" in german
+    assert "Monatseinkommen" in german
+    validator = explain_some()[0].with_labels(labels).to_html("validator")
+    assert " approved)" in validator
+    assert "denied (0)" in validator
+    assert "1 (approved)" in validator
+
+
+def test_labels_of_features_that_are_not_there_are_refused():
+    with pytest.raises(InputError, match="unknown feature 'incme' in the labels; did you mean 'income'"):
+        proven().to_html("person", report=ReportOptions(labels={"incme": "Income"}))
