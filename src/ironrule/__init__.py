@@ -79,6 +79,7 @@ _HOMES = {
     "MinSetCover": "ironrule.search.min_set_cover",
     "Minimum": "ironrule.search.minimum",
     "NoticeOptions": "ironrule.results.notice",
+    "OnnxModel": "ironrule.model.wrappers.onnx_models",
     "OnnxNetwork": "ironrule.model.wrappers.networks",
     "Proven": "ironrule.verdict.verdict",
     "Quality": "ironrule.verdict.verdict",

@@ -154,11 +154,11 @@ def _load_skops(path: Path, trust: Sequence[str]) -> Any:
 
 
 def _load_onnx(path: Path) -> Any:
-    """A classifier of the classes 0 and 1."""
-    from ironrule.model.wrappers.networks import OnnxNetwork
+    """A model that says its own classes, or a network of the classes 0 and 1."""
+    from ironrule.model.wrappers.onnx_models import load_onnx_model
 
     try:
-        return OnnxNetwork(path)
+        return load_onnx_model(path)
     except IronruleError:
         raise
     except Exception as error:  # as with any broken file

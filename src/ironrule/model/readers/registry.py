@@ -33,6 +33,7 @@ from ironrule.model.readers.interpret_models import read_ebm
 from ironrule.model.readers.library_class import get_library_class_name
 from ironrule.model.readers.lightgbm_models import read_lightgbm
 from ironrule.model.readers.onnx_networks import read_onnx
+from ironrule.model.readers.onnx_trees import read_onnx_model
 from ironrule.model.readers.pygam_models import read_gam
 from ironrule.model.readers.sklearn_additive import read_additive
 from ironrule.model.readers.sklearn_calibrated import read_calibrated
@@ -56,6 +57,7 @@ TREE_SUM_READERS: tuple[Reader, ...] = (
     read_ebm,
     read_gam,
     read_handwritten_model,
+    read_onnx_model,
 )
 
 OTHER_READERS: tuple[Callable[[Any, tuple[Any, ...], float | None], NormalForm | None], ...] = (
