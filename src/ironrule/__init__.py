@@ -81,6 +81,7 @@ _HOMES = {
     "NoticeOptions": "ironrule.results.notice",
     "OnnxModel": "ironrule.model.wrappers.onnx_models",
     "OnnxNetwork": "ironrule.model.wrappers.networks",
+    "PmmlModel": "ironrule.model.wrappers.pmml_models",
     "Proven": "ironrule.verdict.verdict",
     "Quality": "ironrule.verdict.verdict",
     "REVISE": "ironrule.oracles.latent.revise",

@@ -45,8 +45,8 @@ COLUMNWISE_TRANSFORMERS = FEATURE_SELECTORS | MONOTONE_TRANSFORMERS | ENCODERS |
 )  # fmt: skip
 HYPERPARAMETER_SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 STEP_CONTAINERS = {"Pipeline": "steps", "FeatureUnion": "transformer_list", "ColumnTransformer": "transformers_"}
-FILE_MODELS = ("OnnxModel",)
-FILE_PREPARATIONS = ("OnnxPreparation",)  # the steps of a file before its last one, run as they are
+FILE_MODELS = ("OnnxModel", "PmmlModel")
+FILE_PREPARATIONS = ("OnnxPreparation", "PmmlPreparation")  # the steps of a file before its last one, run as they are
 CHECKED_POINTS = 2048
 CHECKED_ALONE = 16
 MAX_TABULATED_ROWS = 4_000_000
@@ -169,6 +169,8 @@ def _list_unordered_inputs(step: Any, name: str, width: int) -> Iterator[tuple[i
         from ironrule.checker.readers.onnx_trees import list_unordered_inputs
 
         yield from list_unordered_inputs(step.model, width)
+    elif identify_class("ironrule", step) == "PmmlPreparation":
+        yield from step.find_unordered(width).items()
     elif name in ENCODERS:
         known = getattr(step, "categories_", ())  # one that was given no columns is not fitted
         for place, kinds in enumerate(known):

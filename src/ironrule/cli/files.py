@@ -1,7 +1,7 @@
 """Read data files and model files.
 
 Data: CSV and Parquet, read by pandas; what pandas would accept silently (repeated columns, surplus fields) is an error.
-Models: skops by default, which loads only trusted types; ONNX, which holds no code; pickle and joblib only on request,
+Models: skops by default, which loads only trusted types; ONNX and PMML, which hold no code; pickle and joblib only on request,
 because loading one can run any code. A file that does not exist is reported with the most similar name in its folder.
 """
 
@@ -117,6 +117,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return pd.read_parquet(path).reset_index(drop=True)
 
 
+PMML_ENDINGS = (".pmml", ".xml")
 PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib")
 
 
@@ -128,8 +129,10 @@ def load_model(path: Path, trust: Sequence[str] = (), trust_pickle: bool = False
         return _load_skops(path, trust)
     if ending == ".onnx":
         return _load_onnx(path)
+    if ending in PMML_ENDINGS:
+        return _load_pmml(path)
     if ending not in PICKLE_ENDINGS:
-        expected = f"the model file must end in one of .skops, .onnx, {', '.join(PICKLE_ENDINGS)}"
+        expected = f"the model file must end in one of .skops, .onnx, .pmml, {', '.join(PICKLE_ENDINGS)}"
         raise InputError(expected=expected, got=repr(path.name))
     if not trust_pickle:
         statement = f"{path.name} is a pickle, and loading one can run any code that its author put in it"
@@ -163,6 +166,12 @@ def _load_onnx(path: Path) -> Any:
         raise
     except Exception as error:  # as with any broken file
         raise _build_load_error(path, error) from error
+
+
+def _load_pmml(path: Path) -> Any:
+    from ironrule.model.wrappers.pmml_models import PmmlModel
+
+    return PmmlModel(path)
 
 
 def _load_pickle(path: Path) -> Any:

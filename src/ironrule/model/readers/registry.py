@@ -34,6 +34,7 @@ from ironrule.model.readers.library_class import get_library_class_name
 from ironrule.model.readers.lightgbm_models import read_lightgbm
 from ironrule.model.readers.onnx_networks import read_onnx
 from ironrule.model.readers.onnx_trees import read_onnx_model
+from ironrule.model.readers.pmml_models import read_pmml
 from ironrule.model.readers.pygam_models import read_gam
 from ironrule.model.readers.sklearn_additive import read_additive
 from ironrule.model.readers.sklearn_calibrated import read_calibrated
@@ -58,6 +59,7 @@ TREE_SUM_READERS: tuple[Reader, ...] = (
     read_gam,
     read_handwritten_model,
     read_onnx_model,
+    read_pmml,
 )
 
 OTHER_READERS: tuple[Callable[[Any, tuple[Any, ...], float | None], NormalForm | None], ...] = (

@@ -3,8 +3,8 @@
 skl2onnx, onnxmltools and others write a fitted model, with the preprocessing before it, as a graph whose last step is
 a ``TreeEnsembleClassifier``, ``TreeEnsembleRegressor``, ``LinearClassifier`` or ``LinearRegressor``. Such a file says
 what its columns and its classes are, and answers labels; so :class:`OnnxModel` needs nothing but the file. Its graph
-is taken apart (:func:`_find_last_step`): what prepares the columns is run as it is (:class:`OnnxPreparation`), and the last step
-is what readers read. A graph with another last step that answers labels or one number is asked.
+is taken apart (:func:`_find_last_step`): what prepares the columns is run as it is (:class:`OnnxPreparation`), and the
+last step is what readers read. A graph with another last step that answers labels or one number is asked.
 
 A network, which answers scores and no labels, is an :class:`~ironrule.model.wrappers.networks.OnnxNetwork`.
 """
