@@ -53,7 +53,10 @@ def read_interval(element: Element) -> Interval:
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """The type of a field: numbers (in single precision, whole) or texts; truth values are the texts true and false."""
+    """The type of a field: numbers, in single precision for ``float``, or texts; truth values are the texts true and false.
+
+    A field of the type ``integer`` takes fractions as they are, so that no number stands apart from its neighbours.
+    """
 
     name: str
 
@@ -79,8 +82,6 @@ class FieldType:
         """A table's values as the field holds them, and which of these are no value of the type."""
         if self.is_number:
             numbers, wrong = _read_numbers(values)
-            if self.name == "integer":
-                wrong = wrong | (np.isfinite(numbers) & (numbers != np.floor(numbers)))
             return self.round(numbers), wrong | np.isinf(numbers)
         texts = np.empty(len(values), dtype=object)
         texts[:] = [None if is_missing(value) else _write_text(value) for value in values.tolist()]

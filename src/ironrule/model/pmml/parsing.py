@@ -130,9 +130,14 @@ def parse_pmml(root: Element) -> PmmlFile:
     parser = ModelParser(plan, _find_labels(element, named))
     model = parser.read_model(element, scope)
     used = {one.how.source.name for one in plan.columns if isinstance(one.how, InputColumn)}
-    order = [name for name in _list_mining_fields(element) if name in used]
+    listed = _list_mining_fields(element)
+    if not used:  # a constant: its first field stands for all
+        used = set(list(listed)[:1])
+        for name in used:
+            scope.resolve(name, element)
+    order = [name for name in listed if name in used]
     if not order:
-        element.refuse("looks at no data field")
+        element.refuse("has no field in its MiningSchema")
     classes = () if is_regression(model) else tuple(parser.labels)
     return PmmlFile(plan, model, classes, tuple(order))
 

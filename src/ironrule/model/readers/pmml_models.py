@@ -233,7 +233,7 @@ class PredicateCompiler:
                 return ask_from(place + 1, later, True)
 
             sides = (next_sure, stop) if operator == "and" else (stop, next_sure)
-            return self.ask(parts[place], now, *sides, next_doubtful)
+            return self.ask(parts[place], now, yes=sides[0], no=sides[1], unknown=next_doubtful)
 
         return ask_from(0, known, False)
 
@@ -406,17 +406,13 @@ class ScoreForm:
         whole = float(factor).is_integer() and abs(factor) * self.size <= MAX_GRID_SUM
         return ScoreForm(factor * self.offset, trees, terms, self.count + 2, self.exact and whole)
 
-    def build_margin(self, cut: float = 0.0, error: float = 0.0) -> Margin:
-        """The margin above a number that is known up to an error."""
-        if self.exact and not error and is_on_grid(np.array([cut])) and abs(cut) <= MAX_GRID_SUM:
-            return Margin(self.offset - cut, _as_groups(self))
+    def build_margin(self, cut: float = 0.0, error: float = 0.0, wins_ties: bool = False) -> Margin:
+        """The margin above a number that is known up to an error; exact numbers pass it in a tie, too, if they win."""
+        if self.exact and not error and _is_exact(cut):
+            return Margin(self.offset - cut + (GRID / 2 if wins_ties else -GRID / 2), _as_groups(self))
         relative = 8 * (self.count + 4) * DOUBLE_ROUNDOFF
-        return Margin(
-            self.offset - cut,
-            _as_groups(self),
-            error + relative * (abs(self.offset) + abs(cut)) + UNDERFLOW_BOUND,
-            relative,
-        )
+        own = error + relative * (abs(self.offset) + abs(cut)) + UNDERFLOW_BOUND
+        return Margin(self.offset - cut, _as_groups(self), own, relative)
 
 
 def _as_groups(score: ScoreForm) -> tuple[LinkedGroup, ...]:
@@ -555,8 +551,7 @@ class ModelReader:
             score = score.scale(sign)
             if threshold is not None:
                 return _read_log_odds(score, threshold)
-            lead = score.exact and wanted[0] < others[0]
-            return TreeSum(((replace(score, offset=score.offset + GRID / 2 * lead).build_margin(),),))
+            return TreeSum(((score.build_margin(wins_ties=wanted[0] < others[0]),),))
         missing = [place for place in (*wanted, *others) if place not in tables]
         require_readable(not missing, "some class has no table")
         scores = {place: self._read_table(table) for place, table in tables.items()}
@@ -631,7 +626,7 @@ class ModelReader:
                 return compiler.ask(
                     attribute.predicate,
                     known,
-                    lambda later: compiler.add_leaf(attribute.points),
+                    lambda _: compiler.add_leaf(attribute.points),
                     go_on,
                     go_on,
                 )
@@ -696,10 +691,7 @@ def _is_exact(number: float) -> bool:
 
 def _lead(first: ScoreForm, second: ScoreForm, wins_ties: bool) -> Margin:
     """The margin of one class over another; the first in order wins a tie."""
-    lead = first.add(second.scale(-1.0))
-    if lead.exact and wins_ties:
-        return replace(lead, offset=lead.offset + GRID / 2).build_margin()
-    return lead.build_margin()
+    return first.add(second.scale(-1.0)).build_margin(wins_ties=wins_ties)
 
 
 def _read_log_odds(score: ScoreForm, threshold: float) -> TreeSum:

@@ -141,7 +141,8 @@ class PmmlPreparation(ModelPreparation):
 def _tells_numbers_apart(how: InputColumn) -> bool:
     source = how.source
     lists = source.valid or source.invalid or source.missing
-    intervals = bool(source.intervals) and how.treatment.invalid != "returnInvalid"
+    several = len(source.intervals) > 1
+    intervals = several or (bool(source.intervals) and how.treatment.invalid != "returnInvalid")
     return bool(source.type.is_number and (lists or intervals)) or how.treatment.outliers == "asMissingValues"
 
 
