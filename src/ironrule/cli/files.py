@@ -1,8 +1,9 @@
 """Read data files and model files.
 
 Data: CSV and Parquet, read by pandas; what pandas would accept silently (repeated columns, surplus fields) is an error.
-Models: skops by default, which loads only trusted types; ONNX and PMML, which hold no code; pickle and joblib only on request,
-because loading one can run any code. A file that does not exist is reported with the most similar name in its folder.
+Models: skops by default, which loads only trusted types; ONNX and PMML, which hold no code; pickle and joblib only on
+request, because loading one can run any code. A file that does not exist is reported with the most similar name in its
+folder.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ def _load_skops(path: Path, trust: Sequence[str]) -> Any:
 
 def _load_onnx(path: Path) -> Any:
     """A model that says its own classes, or a network of the classes 0 and 1."""
-    from ironrule.model.wrappers.onnx_models import load_onnx_model
+    from ironrule.model.wrappers.onnx_loading import load_onnx_model
 
     try:
         return load_onnx_model(path)

@@ -40,7 +40,10 @@ def write_file(model: str, fields: str = "", treatments: dict[str, str] | None =
     return text.encode()
 
 
-CLASSES = '<DataField name="target" optype="categorical" dataType="string"><Value value="bad"/><Value value="good"/></DataField>'
+CLASSES = (
+    '<DataField name="target" optype="categorical" dataType="string">'
+    '<Value value="bad"/><Value value="good"/></DataField>'
+)
 
 
 def draw_predicate(rng: Rng, depth: int = 2) -> tuple[str, Callable[[Row], Truth]]:
@@ -91,7 +94,7 @@ def join(operator: str, parts: list[tuple[str, Callable[[Row], Truth]]]) -> Call
     return holds
 
 
-class NoAnswer(Exception):
+class NoAnswerError(Exception):
     """The model gives no prediction."""
 
 
@@ -119,11 +122,12 @@ def draw_scorecard(rng: Rng) -> tuple[str, Evaluate]:
         for own in parts:
             found = next((points for holds, points in own if holds(row)), None)
             if found is None:
-                raise NoAnswer
+                raise NoAnswerError
             total += found
         return total
 
-    card = f'<Scorecard functionName="regression" useReasonCodes="false" initialScore="2">SCHEMA<Characteristics>{"".join(texts)}</Characteristics></Scorecard>'
+    head = '<Scorecard functionName="regression" useReasonCodes="false" initialScore="2">SCHEMA<Characteristics>'
+    card = f"{head}{''.join(texts)}</Characteristics></Scorecard>"
     return card, score
 
 
@@ -162,10 +166,10 @@ def draw_tree(rng: Rng, scores: list[str], attributes: str = "") -> tuple[str, C
                 if truth is None and missing == "lastPrediction":
                     return score
                 if truth is None and missing == "nullPrediction":
-                    raise NoAnswer
+                    raise NoAnswerError
             if last:
                 return score
-            raise NoAnswer
+            raise NoAnswerError
 
         return f'<Node id="n{number}" score="{score}"{default}>{head}{inner}</Node>', answer
 

@@ -207,7 +207,7 @@ def test_what_is_read_of_two_classes_is_what_is_run_or_nothing(ids: list[int], b
 )
 def test_damaged_trees_are_never_read(attributes: dict[str, Any]) -> None:
     from ironrule.model.protocol import Unreadable
-    from ironrule.model.readers.onnx_trees import read_onnx_model
+    from ironrule.model.readers.file_formats.onnx_trees import read_onnx_model
 
     model = build_two_classes([0, 0], [0.3, 0.8], None, **attributes)
     with pytest.raises(Unreadable):

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from exhaustive_checks import assert_shortest, measure_undecided_share
-from pmml_files import CLASSES, HEAD, NoAnswer, Row, draw_scorecard, draw_tree, list_rows, write_file
+from pmml_files import CLASSES, HEAD, NoAnswerError, Row, draw_scorecard, draw_tree, list_rows, write_file
 
 from ironrule import Explainer, InputError, ModelError, PmmlModel, check
 
@@ -33,7 +33,7 @@ def ask_each(model: PmmlModel, rows: list[Row]) -> list[Any]:
 def answer_by_definition(answer: Any, row: Row) -> Any:
     try:
         return answer(row)
-    except NoAnswer:
+    except NoAnswerError:
         return None
 
 
@@ -99,7 +99,8 @@ SCORECARD = """
   <Attribute partialScore="12"><CompoundPredicate booleanOperator="and">
     <SimplePredicate field="x" operator="greaterThan" value="18"/>
     <SimplePredicate field="x" operator="lessOrEqual" value="39"/></CompoundPredicate></Attribute>
-  <Attribute partialScore="18" reasonCode="RC3"><SimplePredicate field="x" operator="greaterThan" value="39"/></Attribute>
+  <Attribute partialScore="18" reasonCode="RC3"><SimplePredicate field="x" operator="greaterThan" value="39"/>
+   </Attribute>
  </Characteristic>
 </Characteristics></Scorecard>"""
 
@@ -147,7 +148,8 @@ def boosted_chain(last: str, classes: bool = True) -> str:
 
 LOGIT = """<RegressionModel functionName="classification" normalizationMethod="logit">
   <MiningSchema><MiningField name="target" usageType="target"/><MiningField name="raw"/></MiningSchema>
-  <RegressionTable intercept="0.5" targetCategory="good"><NumericPredictor name="raw" coefficient="1"/></RegressionTable>
+  <RegressionTable intercept="0.5" targetCategory="good"><NumericPredictor name="raw" coefficient="1"/>
+   </RegressionTable>
   <RegressionTable intercept="0" targetCategory="bad"/></RegressionModel>"""
 
 GRID = [
@@ -170,7 +172,7 @@ def test_a_chain_of_boosted_trees_is_evaluated_and_read() -> None:
         assert measure_undecided_share(explainer) == 0
 
 
-FOREST_TREE = """<Segment id="1"{weight}><True/><TreeModel functionName="classification" splitCharacteristic="binarySplit">SCHEMA
+FOREST_TREE = """<Segment id="1"{weight}><True/><TreeModel functionName="classification">SCHEMA
   <Node><True/>
    <Node score="{a}"><SimplePredicate field="x" operator="lessOrEqual" value="{cut}"/>
     <ScoreDistribution value="bad" recordCount="{bad}"/><ScoreDistribution value="good" recordCount="1"/></Node>
@@ -186,7 +188,8 @@ def test_forests_vote_and_average(method: str) -> None:
         FOREST_TREE.format(weight=f' weight="{weight}"', a="bad", cut=cut, bad=bad)
         for weight, cut, bad in zip(weights, (1.0, 2.0, 3.0), (3, 1, 9), strict=True)
     )
-    text = f'<MiningModel functionName="classification">SCHEMA<Segmentation multipleModelMethod="{method}">{trees}</Segmentation></MiningModel>'
+    group = f'<Segmentation multipleModelMethod="{method}">{trees}</Segmentation>'
+    text = f'<MiningModel functionName="classification">SCHEMA{group}</MiningModel>'
     model = PmmlModel(write_file(text, target=CLASSES))
     xs = np.array([0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5])
     votes = method.endswith("Vote")
@@ -236,7 +239,8 @@ LISTED = """<DataField name="x" optype="continuous" dataType="float"><Value valu
   <DataField name="c" optype="categorical" dataType="string"><Value value="a"/><Value value="b"/></DataField>"""
 LINEAR = """<RegressionModel functionName="regression">SCHEMA<RegressionTable intercept="0">
   <NumericPredictor name="x" coefficient="1"/><NumericPredictor name="y" coefficient="10"/>
-  <CategoricalPredictor name="c" value="a" coefficient="100"/><CategoricalPredictor name="c" value="b" coefficient="200"/>
+  <CategoricalPredictor name="c" value="a" coefficient="100"/>
+   <CategoricalPredictor name="c" value="b" coefficient="200"/>
   </RegressionTable></RegressionModel>"""
 
 
@@ -263,13 +267,17 @@ def test_an_invalid_value_gives_no_prediction_unless_the_schema_says_otherwise()
 
 DERIVED = """<RegressionModel functionName="regression">SCHEMA<LocalTransformations>
   <DerivedField name="line" optype="continuous" dataType="double"><NormContinuous field="x" outliers="asExtremeValues">
-    <LinearNorm orig="0" norm="0"/><LinearNorm orig="2" norm="1"/><LinearNorm orig="4" norm="5"/></NormContinuous></DerivedField>
-  <DerivedField name="bin" optype="categorical" dataType="string"><Discretize field="x" mapMissingTo="none" defaultValue="far">
+    <LinearNorm orig="0" norm="0"/><LinearNorm orig="2" norm="1"/><LinearNorm orig="4" norm="5"/></NormContinuous>
+     </DerivedField>
+  <DerivedField name="bin" optype="categorical" dataType="string">
+   <Discretize field="x" mapMissingTo="none" defaultValue="far">
     <DiscretizeBin binValue="low"><Interval closure="openClosed" rightMargin="1"/></DiscretizeBin>
     <DiscretizeBin binValue="mid"><Interval closure="openClosed" leftMargin="1" rightMargin="2"/></DiscretizeBin>
     </Discretize></DerivedField>
-  <DerivedField name="code" optype="continuous" dataType="double"><MapValues outputColumn="out" defaultValue="7" mapMissingTo="9">
-    <FieldColumnPair field="c" column="in"/><InlineTable><row><in>a</in><out>1</out></row><row><in>b</in><out>2</out></row>
+  <DerivedField name="code" optype="continuous" dataType="double">
+   <MapValues outputColumn="out" defaultValue="7" mapMissingTo="9">
+    <FieldColumnPair field="c" column="in"/><InlineTable><row><in>a</in><out>1</out></row><row><in>b</in><out>2</out>
+     </row>
     </InlineTable></MapValues></DerivedField>
   <DerivedField name="sum" optype="continuous" dataType="double"><Apply function="if">
     <Apply function="greaterThan"><FieldRef field="y"/><Constant dataType="double">0.25</Constant></Apply>
@@ -277,7 +285,8 @@ DERIVED = """<RegressionModel functionName="regression">SCHEMA<LocalTransformati
     <Constant dataType="double">-1</Constant></Apply></DerivedField></LocalTransformations>
  <RegressionTable intercept="0"><NumericPredictor name="line" coefficient="1"/>
   <NumericPredictor name="code" coefficient="10"/><NumericPredictor name="sum" coefficient="100"/>
-  <CategoricalPredictor name="bin" value="low" coefficient="1000"/><CategoricalPredictor name="bin" value="far" coefficient="2000"/>
+  <CategoricalPredictor name="bin" value="low" coefficient="1000"/>
+   <CategoricalPredictor name="bin" value="far" coefficient="2000"/>
  </RegressionTable></RegressionModel>"""
 
 
@@ -378,7 +387,7 @@ HOSTILE = {
     b'<PMML version="4.4">&unknown;</PMML>': "not an XML file",
     b'<PMML version="4.4">' + b"<a>" * 5000: "too many levels",
     HEAD.encode()
-    + b"<DataDictionary><DataField name='a' dataType='dateTime'/></DataDictionary><Scorecard/></PMML>": "dataType='dateTime'",
+    + b"<DataDictionary><DataField name='a' dataType='time'/></DataDictionary><Scorecard/></PMML>": "dataType='time'",
 }
 
 

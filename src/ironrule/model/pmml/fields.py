@@ -53,7 +53,7 @@ def read_interval(element: Element) -> Interval:
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """The type of a field: numbers, in single precision for ``float``, or texts; truth values are the texts true and false.
+    """The type of a field: numbers, in single precision for ``float``, or texts; truth values are texts, true or false.
 
     A field of the type ``integer`` takes fractions as they are, so that no number stands apart from its neighbours.
     """

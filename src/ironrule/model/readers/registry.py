@@ -28,13 +28,13 @@ from ironrule.model.model_input import DEFAULT_CONVERSION, InputConversion
 from ironrule.model.normal_form.tree_sum import Reader, TreeSum
 from ironrule.model.protocol import NormalForm, Unreadable, require_readable
 from ironrule.model.readers.catboost_models import read_catboost
+from ironrule.model.readers.file_formats.onnx_trees import read_onnx_model
+from ironrule.model.readers.file_formats.pmml_models import read_pmml
 from ironrule.model.readers.handwritten_models import read_handwritten_model
 from ironrule.model.readers.interpret_models import read_ebm
 from ironrule.model.readers.library_class import get_library_class_name
 from ironrule.model.readers.lightgbm_models import read_lightgbm
 from ironrule.model.readers.onnx_networks import read_onnx
-from ironrule.model.readers.onnx_trees import read_onnx_model
-from ironrule.model.readers.pmml_models import read_pmml
 from ironrule.model.readers.pygam_models import read_gam
 from ironrule.model.readers.sklearn_additive import read_additive
 from ironrule.model.readers.sklearn_calibrated import read_calibrated

@@ -27,7 +27,7 @@ from ironrule.arrays import AnyArray, Float64Array
 from ironrule.errors import InputError, MissingExtraError, ModelError, describe_value
 from ironrule.model.model_input import as_matrix
 from ironrule.model.wrappers.onnx_files import load_onnx_file, open_onnx_session
-from ironrule.model.wrappers.pretrained import PretrainedModel
+from ironrule.model.wrappers.pretrained import PretrainedModel, require_distinct_classes
 from ironrule.wording import format_count
 
 
@@ -105,16 +105,6 @@ class TrainedNetwork(PretrainedModel):
     def is_classifier(self) -> bool:
         """Whether it answers labels; numbers otherwise."""
         return self.classes is not None
-
-
-def require_distinct_classes(classes: Sequence[Any] | None) -> None:
-    """Raise InputError unless these are at least two distinct labels, or None."""
-    if classes is not None and (isinstance(classes, str) or len(classes) < 2 or len(set(classes)) < len(classes)):
-        raise InputError(
-            expected="classes must be at least two distinct labels in the order of the network's outputs, or None for "
-            "a regression",
-            got=describe_value(classes),
-        )
 
 
 def raise_unknown_outputs(network: str) -> NoReturn:

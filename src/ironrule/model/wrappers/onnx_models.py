@@ -21,9 +21,7 @@ import numpy.typing as npt
 
 from ironrule.arrays import AnyArray, Float64Array
 from ironrule.errors import InputError, ModelError, describe_value
-from ironrule.model.model_input import as_matrix
-from ironrule.model.wrappers.handwritten_models import read_columns
-from ironrule.model.wrappers.networks import OnnxNetwork, require_distinct_classes
+from ironrule.model.model_input import as_matrix, read_columns
 from ironrule.model.wrappers.onnx_files import (
     cut_model,
     has_inner_graphs,
@@ -32,7 +30,7 @@ from ironrule.model.wrappers.onnx_files import (
     open_onnx_session,
     read_attributes,
 )
-from ironrule.model.wrappers.pretrained import ModelPreparation, PreparedModel
+from ironrule.model.wrappers.pretrained import ModelPreparation, ModelWithPreparation, require_distinct_classes
 from ironrule.space.feature import is_missing
 from ironrule.wording import format_count
 
@@ -73,7 +71,7 @@ class OnnxLastStep:
 
 
 @dataclass(eq=False)
-class OnnxModel(PreparedModel):
+class OnnxModel(ModelWithPreparation):
     """An ONNX model that answers labels, or one number for a regression, by its path or its bytes.
 
     Inputs are one matrix of numbers, a row per instance, or one input per column, which are then its columns' names.
@@ -334,24 +332,12 @@ def _choose_outputs(graph: Any) -> tuple[str | None, str | None]:
     return (labels[0] if labels else None), (numbers[0] if numbers else None)
 
 
-def load_onnx_model(source: str | Path | bytes) -> OnnxModel | OnnxNetwork:
-    """A file as whichever class reads it: an OnnxModel by its last step, an OnnxNetwork of the classes 0 and 1 by its
-    scores, or an OnnxModel that is asked.
-    """
-    graph = load_onnx_file(source).graph
+def ends_in_read_step(model: Any) -> bool:
+    """Whether the last step of a model is one of those that readers read."""
     try:
-        has_last_step = _find_last_step(graph, *_choose_outputs(graph)) is not None
+        return _find_last_step(model.graph, *_choose_outputs(model.graph)) is not None
     except InputError:
-        has_last_step = False
-    if has_last_step:
-        return OnnxModel(source)
-    try:
-        return OnnxNetwork(source)
-    except InputError as error:
-        try:
-            return OnnxModel(source)
-        except InputError:
-            raise error from None
+        return False
 
 
 def _find_last_step(graph: Any, labels: str | None, numbers: str | None) -> OnnxLastStep | None:

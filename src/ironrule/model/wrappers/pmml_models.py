@@ -17,17 +17,16 @@ import numpy.typing as npt
 
 from ironrule.arrays import AnyArray, Float64Array
 from ironrule.errors import InputError
-from ironrule.model.model_input import as_matrix
+from ironrule.model.model_input import as_matrix, read_columns
 from ironrule.model.pmml.document import parse_document, read_source
 from ironrule.model.pmml.fields import AnswerColumn, DerivedColumn, InputColumn, RetreatedColumn
 from ironrule.model.pmml.models import Answer, ScorecardModel
 from ironrule.model.pmml.parsing import PmmlFile, parse_pmml
-from ironrule.model.wrappers.handwritten_models import read_columns
-from ironrule.model.wrappers.pretrained import ModelPreparation, PreparedModel
+from ironrule.model.wrappers.pretrained import ModelPreparation, ModelWithPreparation
 
 
 @dataclass(eq=False)
-class PmmlModel(PreparedModel):
+class PmmlModel(ModelWithPreparation):
     """A PMML model, by its path or its bytes: ``Scorecard``, ``TreeModel``, ``RegressionModel``, ``MiningModel``.
 
     It answers labels and probabilities if its function is classification, and numbers, which need a threshold, if that
@@ -154,7 +153,7 @@ def _clear_missing(column: AnyArray) -> AnyArray:
 
 
 @dataclass(eq=False)
-class PmmlFinalModel(PreparedModel):
+class PmmlFinalModel(ModelWithPreparation):
     """The model of a PMML file, on its prepared fields."""
 
     file: PmmlFile = field(repr=False)

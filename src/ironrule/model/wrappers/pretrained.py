@@ -8,9 +8,11 @@ as they are, column by column, like the transformers of a ``Pipeline``, and what
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 from ironrule.arrays import AnyArray
+from ironrule.errors import InputError, describe_value
 
 
 class PretrainedModel(ABC):
@@ -69,7 +71,7 @@ class ModelPreparation(ABC):
         """The columns of a table of this width, by position, that may not rise or fall all the way, with the reason."""
 
 
-class PreparedModel(PretrainedModel):
+class ModelWithPreparation(PretrainedModel):
     """A model whose file may have steps before its last one."""
 
     __slots__ = ()
@@ -83,3 +85,13 @@ class PreparedModel(PretrainedModel):
     @abstractmethod
     def final(self) -> Any:
         """The last step alone, an estimator on what the preparation gives; the model itself without a preparation."""
+
+
+def require_distinct_classes(classes: Sequence[Any] | None) -> None:
+    """Raise InputError unless these are at least two distinct labels, or None."""
+    if classes is not None and (isinstance(classes, str) or len(classes) < 2 or len(set(classes)) < len(classes)):
+        raise InputError(
+            expected="classes must be at least two distinct labels in the order of the network's outputs, or None for "
+            "a regression",
+            got=describe_value(classes),
+        )
