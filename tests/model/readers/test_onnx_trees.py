@@ -225,6 +225,57 @@ def test_values_that_do_not_fit_a_column_are_refused_by_name() -> None:
         model.predict(pd.DataFrame(row | {"income": ["much"]}))
 
 
+def put_before(model: OnnxModel, *nodes: Any, **constants: Any) -> OnnxModel:
+    """The same with steps before it that make its input ``X`` of an input ``raw`` of whole numbers."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    whole = model.model
+    for node in reversed(nodes):
+        whole.graph.node.insert(0, node)
+    whole.graph.input[0].CopyFrom(helper.make_tensor_value_info("raw", TensorProto.INT64, [None, 1]))
+    whole.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in constants.items())
+    return OnnxModel(whole.SerializeToString())
+
+
+def test_numbers_that_are_looked_up_or_squared_are_no_intervals() -> None:
+    from onnx import helper
+
+    from ironrule.checker.readers.onnx_trees import list_unordered_inputs
+
+    model = build_two_classes([0, 0], [-1.0, 1.0], None)
+    table = np.array([[0.0, 0.0], [1.0, 1.0], [-1.0, 0.0], [3.0, 0.0]], dtype=np.float32)
+    gather = helper.make_node("Gather", ["table", "row"], ["X"], axis=0)
+    looked_up = put_before(
+        model, helper.make_node("Reshape", ["raw", "flat"], ["row"]), gather, flat=np.array([-1]), table=table
+    )
+    assert looked_up.predict(np.array([[0], [1], [2], [3]])).tolist() == [0, 1, 0, 1]
+    squared = put_before(
+        model,
+        helper.make_node("Cast", ["raw"], ["number"], to=1),
+        helper.make_node("Mul", ["number", "number"], ["square"]),
+        helper.make_node("Concat", ["square", "square"], ["X"], axis=1),
+    )
+    for odd in (looked_up, squared):
+        assert odd.preparation is not None
+        assert list(odd.preparation.find_unordered(1)) == [0]
+        assert [place for place, _ in list_unordered_inputs(odd, 1)] == [0]
+        explainer = Explainer(odd, pd.DataFrame({"raw": [0, 3, 1]}), desired=1)
+        assert not explainer.space.features[0].interval
+
+
+def test_trees_that_look_at_columns_that_are_not_there_are_refused() -> None:
+    with pytest.raises(InputError, match="its 2 columns, got column 7"):
+        build_two_classes([0, 0], [-1.0, 1.0], None, nodes_featureids=[7, 0, 0])
+    with pytest.raises(InputError, match="got column -1"):
+        build_two_classes([0, 0], [-1.0, 1.0], None, nodes_featureids=[-1, 0, 0])
+
+
+@pytest.mark.parametrize("source", [b"junk", "nothing.onnx", 3, None, b"", FILES])
+def test_what_is_no_onnx_file_is_refused(source: Any) -> None:
+    with pytest.raises(InputError):
+        OnnxModel(source)
+
+
 def test_a_file_without_labels_says_which_class_to_use() -> None:
     with pytest.raises(InputError, match="use OnnxNetwork"):
         OnnxModel(FILES / "linear_regression.onnx", classes=(0, 1))

@@ -50,7 +50,7 @@ TRANSFORM_ERROR = 64 * SINGLE_ROUNDOFF
 LARGEST_NUMBER = 1e30
 TO_INT64 = 7  # onnx.TensorProto.INT64
 TO_FLOATS = (1, 11)
-MOVING_STEPS = ("Identity", "Concat", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "ArrayFeatureExtractor", "Gather")
+MOVING_STEPS = ("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "ArrayFeatureExtractor", "Gather")
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +355,8 @@ def _find_disordering_step(graph: Any, entry: str, constants: set[str]) -> str |
         if not carried & set(node.input) or node.op_type in OPERATORS:
             continue
         attributes, name = _read_attributes(node), node.op_type
-        fine = name in (*MOVING_STEPS, "Scaler")
+        first_alone = not carried & set(node.input[1:])  # the others say where to
+        fine = name == "Concat" or (name in (*MOVING_STEPS, "Scaler") and first_alone)
         if name in ("Add", "Sub", "Mul"):  # a number and a constant: rounded once
             fine = any(one in constants for one in node.input)
         elif name == "Div":

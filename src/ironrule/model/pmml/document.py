@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NoReturn
 from xml.parsers import expat
 
@@ -139,10 +138,15 @@ class _Builder:
         )
 
 
+def require_file_size(size: int) -> None:
+    """Raise InputError if a file is too large."""
+    if size > MAX_BYTES:
+        raise InputError(expected=f"a PMML file must have at most {MAX_BYTES:,} bytes", got=f"{size:,}")
+
+
 def parse_document(source: bytes) -> Element:
     """The element PMML of a file; raises InputError for anything else."""
-    if len(source) > MAX_BYTES:
-        raise InputError(expected=f"a PMML file must have at most {MAX_BYTES:,} bytes", got=f"{len(source):,}")
+    require_file_size(len(source))
     builder = _Builder()
     try:
         builder.parser.Parse(source, True)
@@ -158,13 +162,3 @@ def parse_document(source: bytes) -> Element:
             expected=f"the version of PMML must be one of {', '.join(VERSIONS)}", got=describe_value(version)
         )
     return root
-
-
-def read_source(source: str | Path | bytes) -> bytes:
-    """The bytes of a file."""
-    if isinstance(source, bytes):
-        return source
-    path = Path(source)
-    if path.stat().st_size > MAX_BYTES:
-        raise InputError(expected=f"a PMML file must have at most {MAX_BYTES:,} bytes", got=str(path.stat().st_size))
-    return path.read_bytes()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ironrule.errors import InputError, MissingExtraError
+from ironrule.model.wrappers.pretrained import require_model_path
 
 ONNX_THREADS = 1
 
@@ -22,7 +23,7 @@ def load_onnx_file(source: str | Path | bytes) -> Any:
     except ImportError:
         raise MissingExtraError("onnx", "onnx", "an ONNX model") from None
     if not isinstance(source, bytes):
-        model = onnx.load(str(source))
+        model = onnx.load(str(require_model_path(source, "an ONNX model")))
     else:
         try:
             model = onnx.load_model_from_string(source)

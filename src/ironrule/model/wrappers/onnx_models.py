@@ -42,9 +42,10 @@ PROBABILITY_PASS_THROUGH = ("Identity", "Normalizer", "ZipMap")
 # steps that keep the order of numbers: they move them, or round one sum, difference, product or quotient of each with
 # a constant
 ORDER_KEEPING_STEPS = frozenset(
-    {"Identity", "Concat", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "ArrayFeatureExtractor", "Gather", "Slice"}
-    | {"Split", "FeatureVectorizer", "Scaler", "Binarizer"}
-)
+    {"Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "ArrayFeatureExtractor", "Gather", "Slice", "Split"}
+    | {"Scaler", "Binarizer"}
+)  # of their first input; the others say where numbers are moved to
+JOINING_STEPS = ("Concat", "FeatureVectorizer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ class OnnxModel(ModelWithPreparation):
         self._label_output, self._number_output = _choose_outputs(model.graph)
         self.last_step = _find_last_step(model.graph, self._label_output, self._number_output)
         self._sessions, self._parts = {}, []
+        self._require_columns(self.inputs[0].width)
         if self._label_output is None and self.classes is not None:
             raise InputError(
                 "the model answers numbers and no labels", hint="for a network, use OnnxNetwork(path, classes=...)"
@@ -124,6 +126,18 @@ class OnnxModel(ModelWithPreparation):
         if self.classes is None:
             raise AttributeError("a regression has no classes")
         return np.array(self.classes)
+
+    def _require_columns(self, width: int | None) -> None:
+        """Raise InputError if the trees look at columns that are not there: onnxruntime does not check that."""
+        step = self.last_step
+        if step is None or width is None or not self._takes_matrix or step.input != self.inputs[0].name:
+            return
+        places = [int(place) for place in step.attributes.get("nodes_featureids", ())]
+        if any(not 0 <= place < width for place in places):
+            raise InputError(
+                expected=f"the trees of the model must look at its {format_count(width, 'column')}",
+                got=f"column {max(places)}" if max(places) >= width else f"column {min(places)}",
+            )
 
     @property
     def _takes_matrix(self) -> bool:
@@ -182,8 +196,9 @@ class OnnxModel(ModelWithPreparation):
     def _build_feeds(self, table: Any) -> dict[str, AnyArray]:
         if self._takes_matrix:
             only = self.inputs[0]
-            matrix = as_matrix(table)
-            return {only.name: _convert(np.asarray(matrix), only)}
+            matrix = np.asarray(as_matrix(table))
+            self._require_columns(matrix.shape[1])
+            return {only.name: _convert(matrix, only)}
         columns = read_columns(table, [one.name for one in self.inputs])
         return {one.name: _convert(columns[one.name], one)[:, None] for one in self.inputs}
 
@@ -249,27 +264,34 @@ class OnnxPreparation(ModelPreparation):
 
 def find_unordered_step(graph: Any, name: str) -> str | None:
     """Why the numbers of an input may not rise or fall all the way, None if they do."""
+    constants = {tensor.name for tensor in graph.initializer}
+    constants |= {node.output[0] for node in graph.node if node.op_type == "Constant"}
     reached = {name}
     for node in graph.node:
         if node.op_type in LAST_STEPS or not reached & set(node.input):
             continue
-        if not _keeps_order(node, reached):
+        if not _keeps_order(node, reached, constants):
             return f"its {node.op_type} may tell single numbers apart"
         reached |= set(node.output)
     return None
 
 
-def _keeps_order(node: Any, reached: set[str]) -> bool:
-    attributes = read_attributes(node)
+def _keeps_order(node: Any, reached: set[str], constants: set[str]) -> bool:
+    """Whether what a step makes of numbers rises or falls with them."""
+    attributes, inputs = read_attributes(node), list(node.input)
+    if node.op_type in JOINING_STEPS:
+        return True
+    if node.op_type in ("Add", "Sub", "Mul"):
+        return any(one in constants for one in inputs)
+    if any(one in reached for one in inputs[1:]):
+        return False
+    if node.op_type == "Div":
+        return inputs[1] in constants
     if node.op_type == "Imputer":
         replaced = attributes.get("replaced_value_float", 0.0)
         return bool(np.isnan(replaced)) and "imputed_value_int64s" not in attributes
     if node.op_type == "Cast":
         return attributes["to"] in (1, 11)  # to single or double precision
-    if node.op_type in ("Add", "Sub", "Mul"):
-        return len(reached & set(node.input)) == 1
-    if node.op_type == "Div":
-        return node.input[0] in reached and node.input[1] not in reached
     return node.op_type in ORDER_KEEPING_STEPS
 
 

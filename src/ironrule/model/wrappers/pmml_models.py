@@ -18,11 +18,11 @@ import numpy.typing as npt
 from ironrule.arrays import AnyArray, Float64Array
 from ironrule.errors import InputError
 from ironrule.model.model_input import as_matrix, read_columns
-from ironrule.model.pmml.document import parse_document, read_source
+from ironrule.model.pmml.document import parse_document, require_file_size
 from ironrule.model.pmml.fields import AnswerColumn, DerivedColumn, InputColumn, RetreatedColumn
 from ironrule.model.pmml.models import Answer, ScorecardModel
 from ironrule.model.pmml.parsing import PmmlFile, parse_pmml
-from ironrule.model.wrappers.pretrained import ModelPreparation, ModelWithPreparation
+from ironrule.model.wrappers.pretrained import ModelPreparation, ModelWithPreparation, require_model_path
 
 
 @dataclass(eq=False)
@@ -41,7 +41,10 @@ class PmmlModel(ModelWithPreparation):
     _final: PmmlFinalModel = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.source = read_source(self.source)
+        if not isinstance(self.source, bytes):
+            path = require_model_path(self.source, "a PMML model")
+            require_file_size(path.stat().st_size)
+            self.source = path.read_bytes()
         try:
             self.file = parse_pmml(parse_document(self.source))
         except RecursionError:

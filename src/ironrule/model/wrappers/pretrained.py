@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from ironrule.arrays import AnyArray
@@ -95,3 +96,16 @@ def require_distinct_classes(classes: Sequence[Any] | None) -> None:
             "a regression",
             got=describe_value(classes),
         )
+
+
+def require_model_path(source: Any, what: str) -> Path:
+    """The path of a model file; raises InputError unless it is there."""
+    try:
+        path = Path(source)
+        found = path.is_file()
+    except (TypeError, ValueError):  # no path, or one that no file can have
+        found = False
+    if not found:
+        rule = f"{what} must be given by the path of a file, or by its bytes"
+        raise InputError(expected=rule, got=describe_value(source), hint="check the path", code="file-not-found")
+    return path
