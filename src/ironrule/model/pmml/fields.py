@@ -179,13 +179,13 @@ def read_data_field(element: Element) -> DataField:
     intervals = tuple(map(read_interval, element.find_all("Interval")))
     sets = {place: frozenset(values) for place, values in listed.items()}
     return DataField(
-        element.require("name"),
-        kind,
-        sets["valid"],
-        sets["invalid"],
-        sets["missing"],
-        intervals,
-        tuple(listed["valid"]),
+        name=element.require("name"),
+        type=kind,
+        valid=sets["valid"],
+        invalid=sets["invalid"],
+        missing=sets["missing"],
+        intervals=intervals,
+        values=tuple(listed["valid"]),
     )
 
 

@@ -424,8 +424,8 @@ class ModelParser:
                 classifies and method in ("average", "weightedAverage") and not _gives_probabilities(one.model)
             ):
                 element.refuse(f"has a model in line {one.line} whose answers cannot be put together by {method}")
-        if classifies == (method == "sum") and method != "modelChain" and (classifies or method.endswith("Vote")):
-            group.refuse(f"cannot be put together by {method}")
+        if (classifies and method == "sum") or (not classifies and method.endswith("Vote")):
+            group.refuse(f"puts the answers of a {element.require('functionName')} together by {method}")
         if method.startswith("weighted") and (
             min(one.weight for one in segments) < 0 or not sum(one.weight for one in segments)
         ):
