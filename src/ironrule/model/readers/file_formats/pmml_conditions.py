@@ -125,6 +125,7 @@ class NoPrediction(Unreadable):
 
 
 def refuse_prediction(known: Knowledge) -> NoReturn:
+    """Raise NoPrediction: the model has no answer here."""
     if any(one.missing for one in known.values()):
         raise NoPrediction("it gives no prediction for some missing values")
     raise NoPrediction("it may give no prediction although no value is missing")
