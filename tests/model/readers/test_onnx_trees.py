@@ -270,7 +270,7 @@ def test_trees_that_look_at_columns_that_are_not_there_are_refused() -> None:
         build_two_classes([0, 0], [-1.0, 1.0], None, nodes_featureids=[-1, 0, 0])
 
 
-@pytest.mark.parametrize("source", [b"junk", "nothing.onnx", 3, None, b"", FILES])
+@pytest.mark.parametrize("source", [b"junk", "nothing.onnx", 3, None, b"", FILES, __file__])
 def test_what_is_no_onnx_file_is_refused(source: Any) -> None:
     with pytest.raises(InputError):
         OnnxModel(source)

@@ -23,7 +23,12 @@ def load_onnx_file(source: str | Path | bytes) -> Any:
     except ImportError:
         raise MissingExtraError("onnx", "onnx", "an ONNX model") from None
     if not isinstance(source, bytes):
-        model = onnx.load(str(require_model_path(source, "an ONNX model")))
+        path = require_model_path(source, "an ONNX model")
+        try:
+            model = onnx.load(str(path))
+        except Exception as error:  # likewise
+            cause = str(error).strip().partition("\n")[0]
+            raise InputError(f"cannot load the model in {path.name}: {type(error).__name__}: {cause}") from error
     else:
         try:
             model = onnx.load_model_from_string(source)
