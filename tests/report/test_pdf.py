@@ -68,6 +68,7 @@ def test_a_report_as_pdf_is_written_and_the_same_each_time(tmp_path: Path):
 def test_the_validators_pdf_has_the_explanation_attached():
     pdf = proven().to_pdf("validator", report=OPTIONS)
     assert b"/EmbeddedFile" in pdf
+    assert pdf.count(b"(D:") == pdf.count(b"(D:1980") > 0  # no time of writing, so that the bytes stay the same
     assert b"/EmbeddedFile" not in proven().to_pdf("person", report=OPTIONS)
 
 

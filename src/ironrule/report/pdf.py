@@ -6,11 +6,13 @@ of the user's asks for is refused: only data that stands in the page is read.
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 from ironrule.errors import InputError, MissingExtraError
 from ironrule.report.attachments import list_attachments
 
+NO_DATE = datetime.datetime(1980, 1, 1, tzinfo=datetime.UTC)  # of attachments, which else have the time of writing
 SYSTEM_HINT = "install Pango (Debian: apt install libpango-1.0-0 libpangoft2-1.0-0), or print the page with a browser"
 
 
@@ -31,7 +33,10 @@ def render_pdf(html: str) -> bytes:
     weasyprint = import_weasyprint()
     from weasyprint.urls import FatalURLFetchingError, URLFetcher
 
-    attachments = [weasyprint.Attachment(string=content, name=name) for name, content in list_attachments(html)]
+    dates = {"created": NO_DATE, "modified": NO_DATE}
+    attachments = [
+        weasyprint.Attachment(string=content, name=name, **dates) for name, content in list_attachments(html)
+    ]
     fetcher = URLFetcher(allowed_protocols=("data",), fail_on_errors=True)
     try:
         pdf: bytes = weasyprint.HTML(string=html, url_fetcher=fetcher).write_pdf(attachments=attachments)
