@@ -22,7 +22,15 @@ from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
-from ironrule.wording import escape_controls, format_cost_resolution, format_count, format_resolution, join_lines
+from ironrule.wording import (
+    escape_controls,
+    format_cost_resolution,
+    format_count,
+    format_repr,
+    format_resolution,
+    join_lines,
+    render_text,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,6 +54,13 @@ class ChangeMeasures:
     linf: float
     ynn: float
     cost: float
+
+    def __str__(self) -> str:
+        distances = f"l1 {self.l1:.3g}, l2 {self.l2:.3g}, linf {self.linf:.3g}, cost {self.cost:.3g}"
+        return f"{format_count(self.l0, 'change')}; {distances}; {self.ynn:.0%} of the nearest past rows are desired"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +194,11 @@ class Counterfactuals(Sequence[Counterfactual]):
         """What changes, by how much, per counterfactual, on matplotlib's axes (``pip install 'ironrule[plots]'``)."""
         return plot_counterfactuals(self, ax)
 
+    def __repr__(self) -> str:
+        proven = "proven" if self.proven else "not proven"
+        found = f"{format_count(len(self), 'counterfactual')}, {proven} to be the nearest" if self.items else proven
+        return f"<Counterfactuals: {found}: {'; '.join(map(str, self.items)) or self}>"
+
     def __str__(self) -> str:
         if self.items:
             return join_lines(f"{place}. {item}" for place, item in enumerate(self.items, 1))
@@ -205,3 +225,12 @@ class ChangeSet:
 
     def __str__(self) -> str:
         return str(self.counterfactual)
+
+    def __repr__(self) -> str:
+        return f"<ChangeSet: {self.counterfactual}; {self._describe_proof()}>"
+
+    def _describe_proof(self) -> str:
+        return f"{'proven' if self.minimal else 'not proven'} that no fewer of these features would do"
+
+    def _repr_html_(self) -> str:
+        return render_text(f"{self}\n{self._describe_proof().capitalize()}.")

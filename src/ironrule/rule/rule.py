@@ -26,6 +26,7 @@ from ironrule.space.codes import look_up_codes
 from ironrule.space.feature import Feature, Value, value_from_json, value_to_json
 from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.space.table import TableColumn, narrow_column, read_table, to_python_value
+from ironrule.wording import format_repr, render_text
 
 PANDAS_RESERVED_NAMES = ("inf", "Inf", "datetime", "True", "False")
 """Names that mean something else in a pandas query, quoted or not."""
@@ -133,6 +134,9 @@ class Component:
 
     def __str__(self) -> str:
         return phrase_comparison(self.feature, self.op, self.value)
+
+    def __repr__(self) -> str:
+        return format_repr(self)
 
 
 def _build_one_hot_pattern(feature: Feature, op: Operator, value: Value) -> tuple[tuple[str, int], ...]:
@@ -252,3 +256,9 @@ class Rule:
 
     def __str__(self) -> str:
         return phrase_rule(self)
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def _repr_html_(self) -> str:
+        return render_text(self)

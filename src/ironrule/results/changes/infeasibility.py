@@ -13,7 +13,7 @@ from typing import Any, Literal
 from ironrule.results.explanation import Statistics
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.space.feature import Value, value_to_json
-from ironrule.wording import escape_controls, join_lines
+from ironrule.wording import escape_controls, format_repr, join_lines, render_text
 
 RestrictionKind = Literal["role", "constraint", "range", "fixed"]
 
@@ -32,6 +32,9 @@ class Restriction:
         subject = "" if self.feature is None else f"{escape_controls(self.feature)}: "
         return f"{subject}{escape_controls(self.text)}"
 
+    def __repr__(self) -> str:
+        return format_repr(self)
+
 
 @dataclass(frozen=True, slots=True)
 class NeededRestriction:
@@ -39,6 +42,13 @@ class NeededRestriction:
 
     restriction: Restriction
     counterfactual: Counterfactual | None
+
+    def __str__(self) -> str:
+        without = f" (without it: {self.counterfactual})" if self.counterfactual is not None else ""
+        return f"{self.restriction}{without}"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +98,13 @@ class Infeasibility:
             return "there is no counterfactual, whatever may change: no point of the space has the desired outcome"
         lines = ["there is no counterfactual, and that is proven; these restrictions together forbid every one:"]
         for one in self.needed:
-            without = f" (without it: {one.counterfactual})" if one.counterfactual is not None else ""
-            lines.append(f"- {one.restriction}{without}")
+            lines.append(f"- {one}")
         if not self.minimal:
             lines.append("some of them may not be needed for that")
         return join_lines(lines)
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def _repr_html_(self) -> str:
+        return render_text(self)
