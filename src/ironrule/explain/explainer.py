@@ -236,8 +236,9 @@ class Explainer:
     def _list_facts(self) -> list[tuple[str, str]]:
         """What it explains, by what, and what can be proven, for people."""
         arguments, space, reason = self._context.arguments, self.space, self.unreadable_reason
-        desired, undesired = (self.labels.get_outcome(one, one) or one for one in (DESIRED, UNDESIRED))
-        desired = self.labels.get_desired(arguments.target.desired) or desired
+        undesired_name = self._context.model.primary.decision.undesired_name
+        desired = self.labels.get_desired(arguments.target.desired) or DESIRED
+        undesired = self.labels.get_undesired(undesired_name) or UNDESIRED
         rows, paid = len(self.outcomes), int(self.outcomes.sum())
         ordered = sum(feature.ordered for feature in space.features)
         facts = [

@@ -29,7 +29,7 @@ from ironrule.errors import InputError, ModelError, OutcomeError, describe_value
 from ironrule.model.thread_limit import limit_threads
 from ironrule.space.feature import is_missing, value_from_json, value_to_json
 from ironrule.space.table import to_python_value
-from ironrule.wording import format_count
+from ironrule.wording import format_count, format_settings
 
 Ask = Callable[[Any], Any]
 Direction = Literal["above", "below"]  # on which side of the threshold scores are desired
@@ -459,6 +459,9 @@ class DecisionTarget:
     margin: float = 0.0
     direction: Direction = "above"
     upper: float | None = None
+
+    def __repr__(self) -> str:
+        return format_settings(self)
 
     @classmethod
     def from_arguments(

@@ -298,7 +298,8 @@ class Ladder(Sequence[Rung]):
 
     def __repr__(self) -> str:
         lengths = ", ".join(str(len(rung.rule.features)) for rung in self.rungs)
-        return f"<Ladder: rules of {lengths} conditions; the last is {type(self.last.verdict).__name__}>"
+        noun = "condition" if lengths == "1" else "conditions"
+        return f"<Ladder: rules of {lengths} {noun}; the last is {type(self.last.verdict).__name__}>"
 
     def _repr_html_(self) -> str:
         return render_ladder(self)

@@ -12,7 +12,9 @@ from typing import Any, Literal
 
 from ironrule.results.explanation import Statistics
 from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.phrasing import name_feature
 from ironrule.space.feature import Value, value_to_json
+from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.wording import escape_controls, format_repr, join_lines, render_text
 
 RestrictionKind = Literal["role", "constraint", "range", "fixed"]
@@ -28,9 +30,13 @@ class Restriction:
     text: str
     feature: str | None = None
 
-    def __str__(self) -> str:
-        subject = "" if self.feature is None else f"{escape_controls(self.feature)}: "
+    def describe(self, labels: Labels) -> str:
+        """The restriction in a few words, its feature by its label."""
+        subject = "" if self.feature is None else f"{name_feature(self.feature, labels)}: "
         return f"{subject}{escape_controls(self.text)}"
+
+    def __str__(self) -> str:
+        return self.describe(NO_LABELS)
 
     def __repr__(self) -> str:
         return format_repr(self)
@@ -44,8 +50,9 @@ class NeededRestriction:
     counterfactual: Counterfactual | None
 
     def __str__(self) -> str:
-        without = f" (without it: {self.counterfactual})" if self.counterfactual is not None else ""
-        return f"{self.restriction}{without}"
+        if self.counterfactual is None:
+            return str(self.restriction)
+        return f"{self.restriction.describe(self.counterfactual.labels)} (without it: {self.counterfactual})"
 
     def __repr__(self) -> str:
         return format_repr(self)
