@@ -89,7 +89,7 @@ def render_ladder(ladder: Ladder) -> str:
     views = build_rung_views(ladder)
     rows = [(view.length, view.worth, view.rule, view.rows) for view in views]
     styles = [("", STATUS_COLOURS[view.style.word], "", "") for view in views]
-    titles = ("components", "worth", "rule", "exceptions measured")
+    titles = ("conditions", "worth", "rule", "exceptions measured")
     notes = (*describe_notes(ladder), *describe_explanation_stop(ladder.explanation))
     panel = _render_rung(ladder, ladder.short)
     statistics = _render_statistics(ladder.explanation.statistics)
@@ -97,7 +97,7 @@ def render_ladder(ladder: Ladder) -> str:
 
 
 def render_explanation_with_short_rule(ladder: Ladder, most: int | None = None) -> str:
-    """The best rule of at most so many components and what it is worth, then the explanation with the whole rule.
+    """The best rule of at most so many bounds and what it is worth, then the explanation with the whole rule.
 
     Without ``most`` the rung that is to be read first leads, and none does whose bound is poor.
     """

@@ -25,7 +25,7 @@ class Target:
     """What a counterfactual is to reach: a class, or one of several; a score above a number, up to one, or both.
 
     >>> Target(above=0.8), Target(above=0.5, at_most=0.8)
-    (Target(desired=None, above=0.8, at_most=None), Target(desired=None, above=0.5, at_most=0.8))
+    (Target(above=0.8), Target(above=0.5, at_most=0.8))
     """
 
     desired: Any = None

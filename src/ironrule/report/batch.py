@@ -9,7 +9,7 @@ from typing import Any
 from ironrule.report.plots.drawing import VERDICT_STYLES
 from ironrule.report.plots.overview import build_overview, draw_overview
 from ironrule.report.templating import render_template
-from ironrule.report.text import get_verdict_name
+from ironrule.report.text import format_length, get_verdict_name
 from ironrule.report.validator import collect_version_facts
 from ironrule.results.batch import Batch, RuleCover
 from ironrule.results.explanation import Explanation
@@ -103,7 +103,7 @@ def build_batch_view(
     shared: dict[str, Counter[str]] = {name: Counter() for name in SHARED_FACTS}
     # explanations may be read from disk one by one, so one pass collects all that is needed of each
     for name, explanation in zip(names, explanations, strict=True):
-        length = f"{explanation.cardinality}{', shortest' if explanation.minimum else ''}"
+        length = f"{format_length(explanation.rule)}{', shortest' if explanation.minimum else ''}"
         verdict = get_verdict_name(explanation.verdict)
         rows.append((name, join_conditions(explanation.rule), verdict, length, f"{explanation.coverage:,}"))
         for fact, get_value in SHARED_FACTS.items():
