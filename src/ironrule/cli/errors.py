@@ -36,6 +36,11 @@ CLI_HINTS: dict[str, str | None] = {
     # The messages say what must hold, and other searches are chosen in Python.
     **dict.fromkeys(("bad-cost", "unknown-cost", "bad-target", "scores-required", "past-rows-required")),
     "unsuitable-model": None,
+    "model-columns": "give DATA with the columns that the model was fitted on, and name the other one with --target",
+    "model-categories": "give DATA as a .parquet file, which keeps categories; a .csv file has text in their place",
+    "model-unknown-category": "leave those rows out of DATA, or fit the model on all categories",
+    "model-text": "save the model as a pipeline with its encoder, fitted on the columns of DATA",
+    "model-missing-values": "save the model with an imputer in its pipeline, or leave such rows out of DATA",
 }
 
 

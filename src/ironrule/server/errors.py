@@ -46,6 +46,7 @@ STATUS_TITLES = {
     503: "Service unavailable",
 }
 
+MODEL_HINT = "GET /api/model lists the features and their values; if the row has them, tell the operator of the server"
 SERVER_HINTS: dict[str, str | None] = {
     "value-outside-domain": "GET /api/model lists the domain of every feature",
     "desired-required": "start the server with --desired LABEL",
@@ -56,6 +57,8 @@ SERVER_HINTS: dict[str, str | None] = {
     **dict.fromkeys(("ray-address-without-engine", "output-required", "probabilities-required", "network-classes")),
     **dict.fromkeys(("bad-cost", "unknown-cost", "bad-target", "scores-required", "past-rows-required")),
     "unsuitable-model": None,
+    **dict.fromkeys(("model-columns", "model-categories", "model-unknown-category", "model-text"), MODEL_HINT),
+    "model-missing-values": MODEL_HINT,
 }
 
 
