@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ironrule.errors import IronruleError, ModelError, format_with_hint
+from ironrule.errors import IronruleError, ModelError, list_error_fields
 from ironrule.interrupts import SIGNALS, InterruptFlag, get_exit_code
 from ironrule.wording import escape_controls
 
@@ -115,18 +115,10 @@ def print_warnings_as_lines(as_json: bool) -> Iterator[None]:
 
 def _print_error(kind: str, error: IronruleError, as_json: bool) -> None:
     hint = CLI_HINTS.get(error.code, error.hint)
-    fields = {
-        "type": kind,
-        "code": error.code,
-        "message": format_with_hint(error, hint),
-        "expected": error.expected,
-        "got": error.got,
-        "hint": hint,
-    }
-    _print_message("error", fields, as_json)
+    _print_message("error", {"type": kind, **list_error_fields(error, hint)}, as_json)
 
 
-def _print_message(what: str, fields: Mapping[str, str | None], as_json: bool) -> None:
+def _print_message(what: str, fields: Mapping[str, object], as_json: bool) -> None:
     with contextlib.suppress(BrokenPipeError):  # the reader is gone
         if as_json:
             text = json.dumps({what: fields}).replace("\x7f", "\\u007f")  # the one control that JSON lets stand

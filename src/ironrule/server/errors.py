@@ -26,7 +26,7 @@ from pydantic import BaseModel, Field
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
-from ironrule.errors import AuditError, IronruleError, ModelError, format_with_hint
+from ironrule.errors import AuditError, IronruleError, ModelError, list_error_fields
 from ironrule.wording import format_count
 
 MAX_SHOWN_LENGTH = 100
@@ -122,9 +122,7 @@ def to_api_error(error: BaseException) -> ApiError:
         return _log_unexpected_error(error)
     status = 500 if isinstance(error, (AuditError, ModelError)) else 422
     hint = SERVER_HINTS.get(error.code, error.hint)
-    found = ApiError(status, error.code, error.statement, error.expected, error.got, hint=hint)
-    found.message = format_with_hint(error, hint)
-    return found
+    return ApiError(status, statement=error.statement, **list_error_fields(error, hint))
 
 
 def format_brief(value: Any) -> str:
