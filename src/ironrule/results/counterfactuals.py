@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ironrule.errors import InputError, build_format_error
@@ -21,6 +22,7 @@ from ironrule.results.scope import DomainSummary
 from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.space.feature import Value, value_from_json, value_to_json
+from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
 from ironrule.wording import (
     escape_controls,
@@ -108,6 +110,17 @@ class Counterfactuals(Sequence[Counterfactual]):
         return self.items[place]
 
     @property
+    def labels(self) -> Labels:
+        """How features and values are shown."""
+        return next((item.labels for item in self.items if item.changes), NO_LABELS)
+
+    def with_labels(self, labels: Labels | Mapping[str, Any] | str | Path) -> Counterfactuals:
+        """The same counterfactuals, shown with these labels; raises SpaceError for a feature that the row lacks."""
+        parsed = Labels.parse(labels)
+        parsed.check_names(self.instance)
+        return replace(self, items=tuple(item.with_labels(parsed) for item in self.items))
+
+    @property
     def within(self) -> str:
         """How near the nearest is known to be, behind a statement that each is."""
         if self.cost.is_usual:
@@ -140,6 +153,7 @@ class Counterfactuals(Sequence[Counterfactual]):
             "stopped": self.statistics.stopped,
             "statistics": asdict(self.statistics),
             "domains": {name: domain.to_dict() for name, domain in self.domains.items()},
+            **({"labels": self.labels.to_dict()} if self.labels else {}),
         }
         return add_digest(document)
 
@@ -156,7 +170,7 @@ class Counterfactuals(Sequence[Counterfactual]):
                 statement = "digest mismatch: the document was modified after it was written"
                 raise InputError(statement, code="digest-mismatch")
             check_counterfactuals_types(data)
-            return cls(
+            found = cls(
                 instance={name: value_from_json(value) for name, value in data["instance"].items()},
                 items=tuple(map(Counterfactual.from_dict, data["counterfactuals"])),
                 statistics=Statistics(**data["statistics"]),
@@ -168,6 +182,7 @@ class Counterfactuals(Sequence[Counterfactual]):
                 further_models=int(data.get("further_models", 0)),
                 domains={name: DomainSummary.from_dict(one) for name, one in data.get("domains", {}).items()},
             )
+            return found.with_labels(Labels.from_dict(data["labels"])) if "labels" in data else found
         except InputError:
             raise
         except (LookupError, TypeError, AttributeError, ValueError) as error:

@@ -21,7 +21,14 @@ import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray
 from ironrule.errors import InputError, TableError, describe_value
-from ironrule.rule.phrasing import UNNAMED_OUTCOME, phrase_comparison, phrase_conditions, phrase_rule
+from ironrule.rule.phrasing import (
+    UNNAMED_OUTCOME,
+    group_conditions,
+    phrase_comparison,
+    phrase_condition,
+    phrase_conditions,
+    phrase_rule,
+)
 from ironrule.space.codes import look_up_codes
 from ironrule.space.feature import Feature, Value, value_from_json, value_to_json
 from ironrule.space.labels import NO_LABELS, Labels
@@ -241,9 +248,20 @@ class Rule:
         """The rule as a pandas query; one that holds everywhere for the empty rule."""
         return " and ".join(component.to_query() for component in self.components) or "index.isna() or index.notna()"
 
-    def to_sql(self) -> str:
-        """The rule as a WHERE clause in standard SQL."""
-        return " AND ".join(component.to_sql() for component in self.components) or "1 = 1"
+    def to_sql(self, comments: bool = False) -> str:
+        """The rule as a WHERE clause in standard SQL; with ``comments`` a line per condition, with what it says.
+
+        >>> rule = Rule((Component("a", ">=", 1), Component("a", "<=", 3)))
+        >>> print(rule.with_labels({"a": "Age"}).to_sql(comments=True))
+        "a" >= 1 AND "a" <= 3 -- Age from 1 to 3
+        """
+        if not comments:
+            return " AND ".join(component.to_sql() for component in self.components) or "1 = 1"
+        lines = []
+        for one in group_conditions(self):
+            clause = " AND ".join(component.to_sql() for component in one.components)
+            lines.append(f"{clause} -- {phrase_condition(one, self.labels)}")
+        return "\nAND ".join(lines) or "1 = 1 -- everyone"
 
     def to_dict(self) -> dict[str, Any]:
         """The rule as plain data."""
