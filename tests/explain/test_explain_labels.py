@@ -74,6 +74,15 @@ def test_ladders_changes_and_judgements_are_said_in_labels(model):
     assert all("gets: denied" in str(one.rule) for one in explainer.rules(ROW))
 
 
+def test_a_notice_is_said_in_the_labels_of_the_explainer_in_its_own_language(model):
+    ladder = explain(model, LABELS | {"job": {"label": "Job", "values": {"0": {"en": "none", "de": "keine"}}}}).ladder(
+        ROW
+    )
+    for language, text in (("en", "none"), ("de", "keine")):
+        page = ladder.to_html("notice", notice=ironrule.NoticeOptions(language=language, most=2))
+        assert f"Job: {text}" in page
+
+
 def test_a_space_brings_its_labels(model):
     space = ironrule.Space.infer(ROWS).with_labels(LABELS)
     assert "Monthly income" in str(explain(model, None, space=space).explain(ROW))
