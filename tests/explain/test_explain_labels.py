@@ -96,3 +96,19 @@ def test_labels_that_do_not_fit_are_refused_before_the_data_is_read(model):
         explain(model, {"incone": "Income"})
     with pytest.raises(ironrule.OutcomeError, match="unknown outcome '2'"):
         explain(model, {"outcomes": {"2": "denied"}})
+
+
+def test_menus_regions_and_plots_are_said_in_labels(model):
+    from ironrule.report.plots.changes import draw_menu, draw_region
+
+    explainer = explain(model, LABELS)
+    menu, found = explainer.change_menu(ROW), explainer.counterfactuals(ROW)
+    assert str(menu[0]).startswith("Job: Job: none -> 1")
+    assert any("Job" in text for text in draw_menu(menu).texts)
+    region = explainer.counterfactual_region(found[0])
+    assert "Job: " in str(region)
+    assert any("Job" in text for text in draw_region(region).texts)
+    read = ironrule.Counterfactuals.from_json(found.to_json())
+    assert str(read) == str(found)
+    assert read.labels.get_label("job") == "Job"
+    assert "Wage" in str(read.with_labels({"job": "Wage"}))

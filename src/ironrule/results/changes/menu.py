@@ -14,6 +14,7 @@ from ironrule.errors import MissingExtraError
 from ironrule.results.display import plot_menu
 from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.phrasing import name_feature
 from ironrule.space.feature import Value, value_to_json
 from ironrule.wording import escape_controls, format_count, join_lines, render_text
 
@@ -52,8 +53,15 @@ class MenuEntry:
             **({} if self.cost is None else {"cost": self.cost}),
         }
 
+    @property
+    def shown_name(self) -> str:
+        """The name for people: that of a group, or the labels of the features."""
+        if self.counterfactual is None or self.name != " + ".join(self.features):
+            return escape_controls(self.name)
+        return " + ".join(name_feature(name, self.counterfactual.labels) for name in self.features)
+
     def __str__(self) -> str:
-        name = escape_controls(self.name)
+        name = self.shown_name
         if self.counterfactual is None:
             return f"{name}: {'there is none' if self.proven else 'none was found'}"
         what, amount = ("distance", self.distance) if self.cost is None else ("cost", self.cost)
