@@ -98,6 +98,17 @@ def test_labels_that_do_not_fit_are_refused_before_the_data_is_read(model):
         explain(model, {"outcomes": {"2": "denied"}})
 
 
+def test_a_value_that_no_past_row_has_is_never_left_out_of_the_values_that_a_bound_admits(model):
+    texts = {"job": {"label": "Job", "values": {"0": "none", "1": "part time", "2": "full time"}}}
+    explainer = explain(model, texts)
+    known, new = ({"income": 500, "job": job} for job in (2, 3))
+    assert explainer.space.labels.list_value_texts("job", 1, None) == ["part time", "full time"]
+    component = ironrule.Component("job", ">=", 2)
+    for row, text in ((known, "Job = full time"), (new, "Job >= full time")):
+        labels = explainer.explain(row).labels
+        assert ironrule.Rule((component,)).with_labels(labels).conditions == (text,)
+
+
 def test_menus_regions_and_plots_are_said_in_labels(model):
     from ironrule.report.plots.changes import draw_menu, draw_region
 
