@@ -56,6 +56,7 @@ from ironrule.wording import format_count
 if TYPE_CHECKING:
     from ironrule.explain.judge import RuleLike
     from ironrule.explain.ladder import LadderOptions
+    from ironrule.explain.row_score import RowScorer
     from ironrule.oracles.protocol import UserOracle
     from ironrule.results.batch import Batch
     from ironrule.results.changes.infeasibility import Infeasibility
@@ -197,6 +198,14 @@ class Explainer:
         from ironrule.explain.extend import extend_to_row
 
         return decide_row(*extend_to_row(self._context, row))[1]
+
+    def build_row_scorer(self) -> RowScorer | None:
+        """What gives the score of a past or another row, the threshold, and the distance to it; None for a model that
+        gives labels alone. Asks the model about all past rows once.
+        """
+        from ironrule.explain.row_score import build_row_scorer
+
+        return build_row_scorer(self._context)
 
     def __repr__(self) -> str:
         desired = int(self.outcomes.sum())

@@ -22,6 +22,7 @@ from ironrule.checker.checker import Checker
 from ironrule.checker.result import Check
 from ironrule.errors import ConstraintError, InputError
 from ironrule.explain.explainer import Explainer
+from ironrule.explain.row_score import RowScorer
 from ironrule.model.decision import read_classes
 from ironrule.results.explanation import Explanation
 from ironrule.results.scope import rebuild_space
@@ -137,6 +138,8 @@ class ServedModel:
         classes: Sequence[Any] = (),
     ) -> None:
         self.explainer, self.title, self.classes = explainer, title, tuple(classes)
+        self._scorer_lock = threading.Lock()
+        self._scorers: list[RowScorer | None] = []  # one entry, once scores are needed
         self._whole_space, self._checker = Subspace(explainer), SharedChecker(lambda: build_checker(()))
         self._build_subspace = _cache_last(lambda where: Subspace(explainer.where(where)))
         self._build_shared_checker = _cache_last(lambda where: SharedChecker(lambda: build_checker(where)))
@@ -160,6 +163,19 @@ class ServedModel:
     def space(self) -> Space:
         """The space that rules speak about."""
         return self.explainer.space
+
+    @property
+    def outcome_names(self) -> dict[str, str]:
+        """What the outcomes are called."""
+        return {"desired": "desired", "undesired": "undesired"}
+
+    @property
+    def scorer(self) -> RowScorer | None:
+        """What scores rows; None for a model without scores. The model is asked about all past rows the first time."""
+        with self._scorer_lock:
+            if not self._scorers:
+                self._scorers.append(self.explainer.build_row_scorer())
+            return self._scorers[0]
 
     def get_subspace(self, where: ConstraintTexts) -> Subspace:
         """The subspace where extra constraints hold."""

@@ -19,7 +19,7 @@ from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import FeatureLabels, format_label, group_conditions
 from ironrule.rule.rule import Rule
 from ironrule.server.service import Service, read_record
-from ironrule.server.views import build_changes
+from ironrule.server.views.explanations import build_changes
 from ironrule.space.feature import value_from_json
 from ironrule.space.space import Space
 from ironrule.wording import format_cost_resolution, format_count, format_resolution, format_value
@@ -39,6 +39,7 @@ def build_counterfactuals_view(service: Service, number: int) -> dict[str, Any]:
         "record": record.facts,
         "row": record.row,
         "is_current": is_current,
+        "outcome_names": service.served_model.outcome_names,
         "counterfactuals": [build_changes(one, space) for one in ways],
         "costs": _describe_costs(document, cost),
         "cost_note": _describe_cost_unit(cost),
