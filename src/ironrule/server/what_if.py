@@ -14,6 +14,7 @@ import numpy as np
 from ironrule.explain.roles import list_role_constraints
 from ironrule.explain.row_score import RowScore
 from ironrule.rule.condition import find_code_range
+from ironrule.rule.phrasing import FeatureCondition, FeatureLabel, FeatureLabels, format_label
 from ironrule.rule.rule import Component, Rule
 from ironrule.server.served_model import ConstraintTexts, ServedModel
 from ironrule.space.constraints.binding import bind_constraint
@@ -23,24 +24,35 @@ from ironrule.space.space import Space
 
 
 @dataclass(frozen=True, slots=True)
+class TriedComponent:
+    """A component of a rule, or a constraint, as it is written and in words, and whether a row satisfies it."""
+
+    component: str
+    text: str
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
 class WhatIfResult:
     """The outcome of a changed row; ``components`` says of every component of a rule whether it still holds."""
 
     values: Mapping[str, Value]
     changed: tuple[str, ...]
     desired: bool
-    components: tuple[tuple[str, bool], ...] | None = None
+    components: tuple[TriedComponent, ...] | None = None
     not_permitted: tuple[str, ...] = ()  # changed features whose declared role does not permit this change
     score: RowScore | None = None  # None for a model without scores
 
     @property
     def rule_applies(self) -> bool | None:
         """Whether the whole rule still holds for the row; None where no rule was given."""
-        return None if self.components is None else all(holds for _, holds in self.components)
+        return None if self.components is None else all(one.holds for one in self.components)
 
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data."""
-        components = [{"component": text, "holds": holds} for text, holds in self.components or ()]
+        components = [
+            {"component": one.component, "text": one.text, "holds": one.holds} for one in self.components or ()
+        ]
         return {
             "values": {name: value_to_json(value) for name, value in self.values.items()},
             "changed": list(self.changed),
@@ -74,8 +86,9 @@ def evaluate_what_if(
     changed = tuple(name for name in values if values[name] != before[name])
     components = None
     if rule is not None:
-        holds = [(str(c), _satisfies_component(space[c.feature], values, c)) for c in rule.components]
-        components = (*holds, *((text, _satisfies_constraint(space, values, text)) for text in where))
+        own = [_try_component(space[one.feature], values, one) for one in rule.components]
+        more = [TriedComponent(text, text, _satisfies_constraint(space, values, text)) for text in where]
+        components = (*own, *more)
     forbidden = tuple(name for name in changed if not _is_permitted(space[name], before, values))
     desired, scorer = served_model.explainer.is_desired(values), served_model.scorer
     return WhatIfResult(
@@ -100,6 +113,9 @@ def _satisfies_constraint(space: Space, values: Mapping[str, Value], text: str) 
     return bool(bind_constraint(parse_constraint(text), space.features)(point, None)[0])
 
 
-def _satisfies_component(feature: Feature, values: Mapping[str, Value], component: Component) -> bool:
+def _try_component(feature: Feature, values: Mapping[str, Value], component: Component) -> TriedComponent:
     low, high = find_code_range(feature, component.op, component.value)
-    return low <= feature.code(values[feature.name]) <= high
+    labels = FeatureLabels({feature.name: FeatureLabel(feature.name, feature.label, feature.unit)}, True, "unquoted")
+    condition = FeatureCondition(feature.name, (component,))
+    text = f"{format_label(feature)}: {labels.format_sentence(condition)}"
+    return TriedComponent(str(component), text, low <= feature.code(values[feature.name]) <= high)

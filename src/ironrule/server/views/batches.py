@@ -8,7 +8,7 @@ from typing import Any
 from ironrule.rule.phrasing import format_label
 from ironrule.server.batches import BatchResults
 from ironrule.server.service import Service
-from ironrule.server.views.explanations import list_conditions
+from ironrule.server.views.explanations import format_rule
 
 PAGE_SIZE = 25
 
@@ -49,23 +49,32 @@ def build_batch_view(service: Service, name: str, page: int) -> dict[str, Any]:
     pages = max(1, -(-len(lines) // PAGE_SIZE))
     page = min(page, pages)
     job = service.jobs.find_or_none(name)
-    texts = describe_rules(service, results)
+    rules, space = results.copy_rules(), service.served_model.space
+    shown = [line | {"conditions": _list_texts(rules.get(line["row"]), space)} for line in _cut_page(lines, page)]
     return _build_batch_facts(service, name, results) | {
         "error": None if job is None or job.error is None else job.error.to_dict()["error"],
         "features": list_features(service, results.count_features(), len(results.rules)),
         "page": page,
         "pages": pages,
-        "lines": [line | {"text": texts.get(line["row"])} for line in lines[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]],
+        "lines": shown,
     }
+
+
+def _cut_page(lines: list[dict[str, Any]], page: int) -> list[dict[str, Any]]:
+    return lines[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
+
+
+def _list_texts(rule: Rule | None, space: Space) -> list[str]:
+    """The conditions of a rule, one text each; none where there is no rule."""
+    if rule is None:
+        return []
+    return [f"{one['label']}: {one['shown']}" for one in list_conditions(rule, space)] or ["everyone"]
 
 
 def describe_rules(service: Service, results: BatchResults) -> dict[int, str]:
     """The rules of a batch in words, by row."""
     space = service.served_model.space
-    return {
-        row: "; ".join(f"{one['label']}: {one['shown']}" for one in list_conditions(rule, space)) or "everyone"
-        for row, rule in results.copy_rules().items()
-    }
+    return {row: format_rule(rule, space) for row, rule in results.copy_rules().items()}
 
 
 def list_features(service: Service, counts: Counter[str], rules: int) -> list[dict[str, Any]]:

@@ -265,4 +265,4 @@ def answer_what_if(service: Service, row: int, changes: Mapping[str, Any], numbe
         return evaluate_what_if(service.served_model, before, changes, None)
     explanation = Explanation.from_dict(read_record(service, number, "explanation").document)
     where = find_extra_constraints(explanation.constraints, service.served_model.space) or ()
-    return evaluate_what_if(service.served_model, before, changes, explanation.rule, where)
+    return evaluate_what_if(service.served_model, before, changes, explanation.shown.rule, where)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cachetools import LRUCache
@@ -73,14 +73,18 @@ def _describe_answer(record: AuditRecord, space: Space) -> list[str]:
         if record.kind == "counterfactuals":
             return _describe_first_change(record.document, space)
         if record.kind == "ladder":
-            return _describe_rule(Ladder.from_dict(record.document).short.rule, space)
-        return _describe_rule(Explanation.from_dict(record.document).shown.rule, space)
+            ladder = Ladder.from_dict(record.document)
+            return _describe_rule(ladder.short.rule, ladder.explanation.constraints, space)
+        explanation = Explanation.from_dict(record.document)
+        return _describe_rule(explanation.shown.rule, explanation.constraints, space)
     except InputError:  # a document of another version: the log has its rule as text
         return [record.rule]
 
 
-def _describe_rule(rule: Rule, space: Space) -> list[str]:
-    return [f"{one['label']}: {one['shown']}" for one in list_conditions(rule, space)] or ["everyone"]
+def _describe_rule(rule: Rule, constraints: Sequence[str], space: Space) -> list[str]:
+    """The conditions of a rule, and the constraints without which it says nothing."""
+    conditions = [f"{one['label']}: {one['shown']}" for one in list_conditions(rule, space)] or ["everyone"]
+    return [*conditions, *([f"Only where {' and '.join(constraints)}."] if constraints else [])]
 
 
 def _describe_first_change(document: Mapping[str, Any], space: Space) -> list[str]:
