@@ -275,7 +275,7 @@ def test_a_failure_of_the_server_is_told_without_what_was_asked(
         raise RuntimeError("a secret purpose")
 
     monkeypatch.delenv("IRONRULE_DEBUG", raising=False)
-    monkeypatch.setattr("ironrule.server.views.build_applicant_view", broken)
+    monkeypatch.setattr("ironrule.server.views.cases.build_applicant_view", broken)
     with open_client(german, tmp_path) as client:
         page, data = client.get("/applicants/1"), client.get("/applicants/1.json")
     assert (page.status_code, data.status_code) == (500, 500)

@@ -8,7 +8,7 @@ from typing import Any
 from ironrule.rule.phrasing import format_label
 from ironrule.server.batches import BatchResults
 from ironrule.server.service import Service
-from ironrule.server.views.explanations import format_rule
+from ironrule.server.views.explanations import format_rule, list_texts
 
 PAGE_SIZE = 25
 
@@ -50,7 +50,10 @@ def build_batch_view(service: Service, name: str, page: int) -> dict[str, Any]:
     page = min(page, pages)
     job = service.jobs.find_or_none(name)
     rules, space = results.copy_rules(), service.served_model.space
-    shown = [line | {"conditions": _list_texts(rules.get(line["row"]), space)} for line in _cut_page(lines, page)]
+    shown = [
+        line | {"conditions": list_texts(rules[line["row"]], space) if line["row"] in rules else []}
+        for line in _cut_page(lines, page)
+    ]
     return _build_batch_facts(service, name, results) | {
         "error": None if job is None or job.error is None else job.error.to_dict()["error"],
         "features": list_features(service, results.count_features(), len(results.rules)),
@@ -62,13 +65,6 @@ def build_batch_view(service: Service, name: str, page: int) -> dict[str, Any]:
 
 def _cut_page(lines: list[dict[str, Any]], page: int) -> list[dict[str, Any]]:
     return lines[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
-
-
-def _list_texts(rule: Rule | None, space: Space) -> list[str]:
-    """The conditions of a rule, one text each; none where there is no rule."""
-    if rule is None:
-        return []
-    return [f"{one['label']}: {one['shown']}" for one in list_conditions(rule, space)] or ["everyone"]
 
 
 def describe_rules(service: Service, results: BatchResults) -> dict[int, str]:

@@ -50,7 +50,12 @@ def build_changes(counterfactual: Counterfactual, space: Space) -> list[dict[str
 
 def format_rule(rule: Rule, space: Space) -> str:
     """A rule in one line, in labels."""
-    return "; ".join(f"{one['label']}: {one['shown']}" for one in list_conditions(rule, space)) or "everyone"
+    return "; ".join(list_texts(rule, space))
+
+
+def list_texts(rule: Rule, space: Space) -> list[str]:
+    """The conditions of a rule, one text each."""
+    return [f"{one['label']}: {one['shown']}" for one in list_conditions(rule, space)] or ["everyone"]
 
 
 def list_conditions(rule: Rule, space: Space) -> list[dict[str, str]]:

@@ -15,7 +15,7 @@ from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.rule import Rule
 from ironrule.server.audit.record import AuditRecord
 from ironrule.server.service import Service
-from ironrule.server.views.explanations import build_changes, list_conditions
+from ironrule.server.views.explanations import build_changes, list_texts
 from ironrule.space.space import Space
 
 RECORD_FOLDERS = {"explanation": "explanations", "ladder": "ladders", "counterfactuals": "counterfactuals"}
@@ -83,8 +83,7 @@ def _describe_answer(record: AuditRecord, space: Space) -> list[str]:
 
 def _describe_rule(rule: Rule, constraints: Sequence[str], space: Space) -> list[str]:
     """The conditions of a rule, and the constraints without which it says nothing."""
-    conditions = [f"{one['label']}: {one['shown']}" for one in list_conditions(rule, space)] or ["everyone"]
-    return [*conditions, *([f"Only where {' and '.join(constraints)}."] if constraints else [])]
+    return [*list_texts(rule, space), *([f"Only where {' and '.join(constraints)}."] if constraints else [])]
 
 
 def _describe_first_change(document: Mapping[str, Any], space: Space) -> list[str]:
