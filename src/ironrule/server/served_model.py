@@ -8,6 +8,7 @@ needs one which another thread is building waits for it; other threads do not wa
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from cachetools import LRUCache, cached
 from ironrule.arrays import Int64Array
 from ironrule.checker.checker import Checker
 from ironrule.checker.result import Check
-from ironrule.errors import ConstraintError, InputError
+from ironrule.errors import ConstraintError, InputError, ModelError
 from ironrule.explain.explainer import Explainer
 from ironrule.explain.row_score import RowScorer
 from ironrule.model.decision import read_classes
@@ -33,6 +34,7 @@ from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space, as_constraint
 
+logger = logging.getLogger("ironrule.server")
 T = TypeVar("T")
 RowInput = int | Mapping[str, Any]  # the number of a past row, or the values of any row
 ConstraintTexts = tuple[str, ...]
@@ -171,10 +173,16 @@ class ServedModel:
 
     @property
     def scorer(self) -> RowScorer | None:
-        """What scores rows; None for a model without scores. The model is asked about all past rows the first time."""
+        """What scores rows; None for a model without scores, or whose scores fail. The model is asked about all past
+        rows the first time.
+        """
         with self._scorer_lock:
             if not self._scorers:
-                self._scorers.append(self.explainer.build_row_scorer())
+                try:
+                    self._scorers.append(self.explainer.build_row_scorer())
+                except ModelError as error:  # decisions and lists do not need them
+                    logger.warning("scores are not shown: asking for them failed (%s)", error.code)
+                    return None
             return self._scorers[0]
 
     def get_subspace(self, where: ConstraintTexts) -> Subspace:

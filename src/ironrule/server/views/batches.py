@@ -52,7 +52,7 @@ def build_batch_view(service: Service, name: str, page: int) -> dict[str, Any]:
     rules, space = results.copy_rules(), service.served_model.space
     shown = [
         line | {"conditions": list_texts(rules[line["row"]], space) if line["row"] in rules else []}
-        for line in _cut_page(lines, page)
+        for line in lines[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
     ]
     return _build_batch_facts(service, name, results) | {
         "error": None if job is None or job.error is None else job.error.to_dict()["error"],
@@ -61,10 +61,6 @@ def build_batch_view(service: Service, name: str, page: int) -> dict[str, Any]:
         "pages": pages,
         "lines": shown,
     }
-
-
-def _cut_page(lines: list[dict[str, Any]], page: int) -> list[dict[str, Any]]:
-    return lines[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
 
 
 def describe_rules(service: Service, results: BatchResults) -> dict[int, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ironrule.errors import ModelError
 from ironrule.report.ladder import build_rung_views, describe_missing_short_rule, describe_notes, describe_rung
 from ironrule.report.text import (
     describe_bounds,
@@ -167,5 +168,8 @@ def build_ladder_view(service: Service, number: int) -> dict[str, Any]:
 def build_row_score_view(service: Service, values: Mapping[str, Any]) -> dict[str, Any] | None:
     """What is shown of the score of a row that is given by its values."""
     scorer = service.served_model.scorer
-    score = None if scorer is None else scorer.score(dict(values))
+    try:
+        score = None if scorer is None else scorer.score(dict(values))
+    except ModelError:  # the explanation stands without it
+        return None
     return build_score_view(scorer, score, service.served_model.outcome_names)
