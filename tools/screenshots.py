@@ -20,7 +20,13 @@ from typing import Literal
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-from ironrule.cli.commands.demo import BOOSTING_ROW, DESIRED_CLASS, build_boosting_model, build_demo_model
+from ironrule.cli.commands.demo import (
+    BOOSTING_ROW,
+    DESIRED_CLASS,
+    build_boosting_model,
+    build_demo_model,
+    load_demo_labels,
+)
 from ironrule.server.app import bind_socket, build_server, create_app
 from ironrule.server.served_model import ServedModel
 from ironrule.server.settings import ServerSettings
@@ -83,7 +89,7 @@ def visit_lists(camera: Camera, root: str) -> None:
     page.get_by_role("button", name="Search").first.click()
     camera.shoot("search")
     page.goto(f"{root}/applicants")
-    page.get_by_label("Search", exact=True).fill("age in years >= 60")
+    page.get_by_label("Search", exact=True).fill("age >= 60")
     page.get_by_label("Sort by").select_option("score")
     page.get_by_role("button", name="Search").first.click()
     page.get_by_text("found for").wait_for()
@@ -104,7 +110,7 @@ def visit_explanation(camera: Camera, root: str) -> None:
     camera.shoot("check")
     page.go_back()
     page.get_by_role("link", name="What if").click()
-    page.get_by_label("duration in month").fill("24")
+    page.get_by_label("Duration (months)").fill("24")
     page.get_by_role("button", name="See the outcome").click()
     page.get_by_text("Then the outcome is").wait_for()
     camera.shoot("what-if")
@@ -114,14 +120,14 @@ def visit_forms(camera: Camera, root: str) -> None:
     """The form for a new applicant with a mistake, and the nearest changes."""
     page = camera.page
     page.goto(f"{root}/applicants/new")
-    page.get_by_label("duration in month").fill("two years")
-    page.get_by_label("credit amount").fill("9000")
+    page.get_by_label("Duration (months)").fill("two years")
+    page.get_by_label("Amount (DM)").fill("9000")
     page.get_by_role("button", name="Decide only").click()
     page.get_by_text("cannot be used").wait_for()
     camera.shoot("new-applicant")
     page.goto(f"{root}/applicants/1")
     page.get_by_text("What would have changed the outcome?").click()
-    page.get_by_role("checkbox", name="duration in month").first.check()
+    page.get_by_role("checkbox", name="Duration").first.check()
     page.get_by_role("button", name="Find the nearest changes").click()
     page.get_by_role("button", name="Show all sets of features").click()
     page.get_by_role("heading", name="All sets of features to choose from").wait_for()
@@ -182,10 +188,11 @@ def serve(served_model: ServedModel, folder: str, name: str) -> Iterator[str]:
 def build_served_models() -> list[tuple[ServedModel, Callable[[Camera, str], None]]]:
     """What is served, and what is visited there."""
     model, data, space = build_demo_model()
-    tree = ServedModel.from_model(model, data, "German credit", {"space": space}, desired=DESIRED_CLASS)
+    shared = {"space": space.with_labels(load_demo_labels())}
+    tree = ServedModel.from_model(model, data, "German credit", shared, desired=DESIRED_CLASS)
     model, data, space, is_fresh = build_boosting_model()
-    shared = {"space": space, "measure": is_fresh}
-    boosting = ServedModel.from_model(model, data, "German credit", shared, desired=DESIRED_CLASS)
+    more = {"space": space.with_labels(load_demo_labels()), "measure": is_fresh}
+    boosting = ServedModel.from_model(model, data, "German credit", more, desired=DESIRED_CLASS)
     return [(tree, walk), (boosting, visit_short_rules)]
 
 

@@ -164,6 +164,15 @@ class Explainer:
         return self._context.space.labels
 
     @property
+    def outcome_names(self) -> tuple[str, str]:
+        """What people call the desired and the undesired outcome: by their labels, else by the classes where these have
+        names, else "desired" and "undesired".
+        """
+        from ironrule.explain.outcome_names import name_outcomes
+
+        return name_outcomes(self._context)
+
+    @property
     def unreadable_reason(self) -> str | None:
         """Why the model can only be asked; None where it could be read, so that rules can be proven."""
         return self._context.unreadable_reason

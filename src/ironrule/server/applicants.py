@@ -23,10 +23,12 @@ from ironrule.errors import InputError
 from ironrule.explain.explainer import Explainer
 from ironrule.rule.condition import find_code_range
 from ironrule.rule.parsing import OPERATOR_PATTERN, ConditionParts, parse_value, split_condition
-from ironrule.rule.phrasing import format_label
+from ironrule.rule.phrasing import format_label, name_value
 from ironrule.server.errors import ApiError, build_not_found_error, format_brief
+from ironrule.server.typed_values import read_number
 from ironrule.space.codes import EncodedTable
 from ironrule.space.feature import Feature, Value
+from ironrule.space.labels import Labels
 from ironrule.space.space import Space
 from ironrule.wording import format_names, format_value
 
@@ -115,7 +117,8 @@ class Applicants:
         elif query.sort.startswith(FEATURE_PREFIX):
             feature = self.space[query.sort.removeprefix(FEATURE_PREFIX)]
             codes = self.codes.columns[self.space.index(feature.name)][positions]
-            return positions[np.argsort(_rank_codes(feature, is_descending)[codes], kind="stable")]
+            ranks = _rank_codes(feature, is_descending, self.space.labels)
+            return positions[np.argsort(ranks[codes], kind="stable")]
         else:
             expected = f"sort must be {', '.join(SORT_WORDS)} or {FEATURE_PREFIX}NAME"
             raise InputError(expected=expected, got=format_brief(query.sort))
@@ -145,8 +148,9 @@ class Applicants:
         condition = self._split_condition(part)
         if condition is None or " and " not in condition.value:
             return [part]
-        texts = {format_value(value, "unquoted").lower() for value in _list_domain(self.space[condition.name])}
-        if condition.value.strip("'\"") in texts:
+        feature = self.space[condition.name]
+        known = {text for value in _list_domain(feature) for text in self._list_texts(feature, value)}
+        if condition.value.strip("'\"") in known:
             return [part]
         cut = part.lower().rindex(condition.value) + condition.value.index(" and ")
         return [part[:cut], *self._split_off_words(part[cut + len(" and ") :])]
@@ -186,13 +190,13 @@ class Applicants:
         feature = self.space[parts.name]
         if not parts.value:
             raise InputError(expected=f"a condition on {format_label(feature)!r} must have a value", got="none")
-        return self._select_rows(feature, _flag_admitted_codes(feature, parts.operator, parts.value))
+        return self._select_rows(feature, self._flag_admitted_codes(feature, parts.operator, parts.value))
 
     def _match_word(self, text: str) -> BoolArray:
         word = text.lower()
         mask, found = np.zeros(len(self.outcomes), dtype=np.bool_), False
         for feature in self.space.features:
-            admitted = [_matches_word(value, word) for value in _list_domain(feature)]
+            admitted = [self._matches_word(feature, value, word) for value in _list_domain(feature)]
             if any(admitted):
                 found, mask = True, mask | self._select_rows(feature, admitted)
         if not found and OPERATOR_PATTERN.search(text):
@@ -224,17 +228,60 @@ class Applicants:
         near_word = difflib.get_close_matches(wanted, words, n=1, cutoff=0.7)
         return words[near_word[0]] if near_word else None
 
+    def _list_texts(self, feature: Feature, value: Value) -> tuple[str, str]:
+        """A value as it is written and as it is called, in lower case."""
+        shown = name_value(feature.name, value, self.space.labels, "unquoted")
+        return format_value(value, "unquoted").lower(), shown.lower()
+
+    def _matches_word(self, feature: Feature, value: Value, word: str) -> bool:
+        """A text that has the word in it, or a number that is it."""
+        written, called = self._list_texts(feature, value)
+        is_text = isinstance(value, str) or (written != called and not isinstance(value, (int, float)))
+        return word in written or word in called if is_text else word in (written, called)
+
+    def _flag_admitted_codes(self, feature: Feature, operator: str, text: str) -> list[bool]:
+        """Which codes a condition admits; its value is in lower case."""
+        text = text.strip("'\"")
+        values = _list_domain(feature)
+        matches = [text in self._list_texts(feature, value) for value in values]
+        if operator in ("==", "!="):
+            if not any(matches) and not (feature.numeric or feature.temporal):
+                raise self._build_unknown_value_error(feature, text)
+            return [match == (operator == "==") for match in matches]
+        bound = values[matches.index(True)] if True in matches else self._parse_bound(feature, text)
+        low, high = find_code_range(feature, operator, bound)
+        return [low <= code <= high for code in range(feature.size)]
+
+    def _parse_bound(self, feature: Feature, text: str) -> Value:
+        """A bound in the feature's own type; a number may have its unit and signs between thousands."""
+        if feature.numeric and feature.values:
+            try:
+                return read_number(feature, text, self.space.labels)
+            except ValueError:
+                pass  # what follows says what is expected
+        return parse_value(feature, text)
+
+    def _build_unknown_value_error(self, feature: Feature, text: str) -> ApiError:
+        """The error for a value that a category never has, with the nearest one."""
+        texts = [name_value(feature.name, value, self.space.labels, "unquoted") for value in _list_domain(feature)]
+        lower = {one.lower(): one for one in texts}
+        inside = [one for one in lower if len(text) > 1 and text in one]
+        close = inside or difflib.get_close_matches(text, lower, n=1)
+        hint = f"did you mean {lower[close[0]]}?" if close else f"it is {format_names(texts, most=8)}"
+        expected = f"{format_label(feature)!r} must be one of its values"
+        return ApiError(422, "value-outside-domain", expected=expected, got=format_brief(text), hint=hint)
+
     def _select_rows(self, feature: Feature, admitted: list[bool]) -> BoolArray:
         return np.asarray(np.array(admitted, dtype=np.bool_)[self.codes.columns[self.space.index(feature.name)]])
 
 
-def _rank_codes(feature: Feature, is_descending: bool) -> Int64Array:
+def _rank_codes(feature: Feature, is_descending: bool, labels: Labels) -> Int64Array:
     """The place of every code in a sorted list: in the feature's own order, or else by the texts; missing is last."""
     count = len(feature.values)
     if feature.ordered:
         ranks = np.arange(count, dtype=np.int64)
     else:
-        texts = [format_value(value, "unquoted").lower() for value in feature.values]
+        texts = [name_value(feature.name, value, labels, "unquoted").lower() for value in feature.values]
         ranks = np.empty(count, dtype=np.int64)
         ranks[sorted(range(count), key=texts.__getitem__)] = np.arange(count)
     ranks = count - 1 - ranks if is_descending else ranks
@@ -243,34 +290,6 @@ def _rank_codes(feature: Feature, is_descending: bool) -> Int64Array:
 
 def _list_domain(feature: Feature) -> list[Value]:
     return [feature.value(code) for code in range(feature.size)]
-
-
-def _matches_word(value: Value, word: str) -> bool:
-    """A text that has the word in it, or a number that is it."""
-    return word in value.lower() if isinstance(value, str) else format_value(value, "unquoted").lower() == word
-
-
-def _flag_admitted_codes(feature: Feature, operator: str, text: str) -> list[bool]:
-    """Which codes a condition admits; its value is in lower case."""
-    text = text.strip("'\"")
-    values = _list_domain(feature)
-    texts = [format_value(value, "unquoted").lower() for value in values]
-    matches = [one == text for one in texts]
-    if operator in ("==", "!="):
-        if not any(matches) and not (feature.numeric or feature.temporal):
-            raise _build_unknown_value_error(feature, text, texts)
-        return [match == (operator == "==") for match in matches]
-    bound = values[matches.index(True)] if True in matches else parse_value(feature, text)
-    low, high = find_code_range(feature, operator, bound)
-    return [low <= code <= high for code in range(feature.size)]
-
-
-def _build_unknown_value_error(feature: Feature, text: str, texts: Sequence[str]) -> ApiError:
-    """The error for a value that a category never has, with the nearest one."""
-    close = [one for one in texts if len(text) > 1 and text in one] or difflib.get_close_matches(text, texts, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"it is {feature.describe()}"
-    expected = f"{format_label(feature)!r} must be one of its values"
-    return ApiError(422, "value-outside-domain", expected=expected, got=format_brief(text), hint=hint)
 
 
 class SavedSearches:

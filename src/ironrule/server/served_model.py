@@ -168,8 +168,9 @@ class ServedModel:
 
     @property
     def outcome_names(self) -> dict[str, str]:
-        """What the outcomes are called."""
-        return {"desired": "desired", "undesired": "undesired"}
+        """What people call the outcomes."""
+        desired, undesired = self.explainer.outcome_names
+        return {"desired": desired, "undesired": undesired}
 
     @property
     def scorer(self) -> RowScorer | None:

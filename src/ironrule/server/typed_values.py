@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal
 
 import numpy as np
 
 from ironrule.arrays import Int64Array
 from ironrule.errors import InputError
-from ironrule.rule.phrasing import format_label
+from ironrule.rule.phrasing import format_label, name_value
 from ironrule.server.errors import ApiError, format_brief
 from ironrule.space.feature import Feature, Value, parse_date
+from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.space.space import Space
 from ironrule.wording import format_value
 
 FieldKind = Literal["choice", "number", "date", "text"]
+PLAIN_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,3})?", re.IGNORECASE | re.ASCII)
 MAX_CHOICES = 60  # in a list; of more values one is typed
 
 
@@ -50,10 +54,14 @@ def get_field_kind(feature: Feature) -> FieldKind:
     return "choice" if feature.size <= MAX_CHOICES else "text"
 
 
-def build_field(feature: Feature, counts: Int64Array) -> dict[str, Any]:
+def build_field(feature: Feature, counts: Int64Array, labels: Labels = NO_LABELS) -> dict[str, Any]:
     """The input of one feature; ``counts`` says how often every code occurs among the past rows."""
     kind = get_field_kind(feature)
-    choices = [format_value(feature.value(code), "unquoted") for code in range(feature.size)]
+    values = [feature.value(code) for code in range(feature.size)]
+    choices = [
+        {"value": format_value(one, "unquoted"), "text": name_value(feature.name, one, labels, "unquoted")}
+        for one in values
+    ]
     return {
         "feature": feature.name,
         "label": format_label(feature),
@@ -63,7 +71,7 @@ def build_field(feature: Feature, counts: Int64Array) -> dict[str, Any]:
         "step": "1" if feature.has_only_integers else "any",
         "may_be_missing": feature.missing,
         "default": format_value(find_usual_value(feature, counts), "unquoted"),
-        "hint": _describe_range(feature, kind),
+        "hint": _describe_range(feature, kind, labels),
     }
 
 
@@ -75,10 +83,10 @@ def find_usual_value(feature: Feature, counts: Int64Array) -> Value:
     return feature.value(int(np.argmax(counts)))
 
 
-def _describe_range(feature: Feature, kind: FieldKind) -> str | None:
+def _describe_range(feature: Feature, kind: FieldKind, labels: Labels) -> str | None:
     if kind not in ("number", "date"):
         return None
-    low, high = (format_value(feature.values[place], "unquoted") for place in (0, -1))
+    low, high = (name_value(feature.name, feature.values[place], labels, "unquoted") for place in (0, -1))
     empty = "; empty if it is not known" if feature.missing else ""
     return f"past applicants: {low} to {high}{empty}"
 
@@ -113,7 +121,7 @@ def parse_typed_value(space: Space, feature: Feature, text: str) -> Value:
     kind = get_field_kind(feature)
     value: Value = text
     if kind == "number":
-        value = _parse_number(feature, text)
+        value = _parse_number(feature, text, space.labels)
     elif kind == "date" or feature.temporal:
         try:
             value = parse_date(feature, text)
@@ -128,10 +136,36 @@ def parse_typed_value(space: Space, feature: Feature, text: str) -> Value:
     return value
 
 
-def _parse_number(feature: Feature, text: str) -> int | float:
+def read_number(feature: Feature, text: str, labels: Labels) -> float:
+    """A number as a person writes it: with its unit, a sign between thousands, or in percent; raises ValueError if it
+    is none, or could be two.
+
+    >>> read_number(Feature("a", (1, 2), ordered=True), "1,500 EUR", Labels.from_dict({"a": {"unit": "EUR"}}))
+    1500.0
+    """
+    unit, signs, own = labels.get_unit(feature.name), labels.get_signs(), labels.features.get(feature.name)
+    text = text.strip()
+    if unit and text.lower().endswith(unit.lower()):
+        text = text[: -len(unit)].strip()
+    text = text.removeprefix(unit or "").strip()
+    if signs.decimal == "," and re.fullmatch(r"-?\d{1,3}(\.\d{3})+", text):
+        raise ValueError("either a decimal or a sign between thousands")
+    share = 100 if own is not None and own.number_format == "percent" and text.endswith("%") else 1
+    text = text.removesuffix("%").strip() if share == 100 else text
+    between = r"\s" if signs.thousands.isspace() else re.escape(signs.thousands)
+    if re.fullmatch(rf"[+-]?\d{{1,3}}({between}\d{{3}})+({re.escape(signs.decimal)}\d+)?", text, re.ASCII) or (
+        signs.decimal != "." and re.fullmatch(rf"[+-]?\d+{re.escape(signs.decimal)}\d+", text, re.ASCII)
+    ):
+        text = re.sub(between, "", text).replace(signs.decimal, ".")
+    if PLAIN_NUMBER.fullmatch(text) is None:
+        raise ValueError("no number")
+    return float(Decimal(text) / share)
+
+
+def _parse_number(feature: Feature, text: str, labels: Labels) -> int | float:
     wanted = "enter a whole number" if feature.has_only_integers else "enter a number"
     try:
-        number = float(text)
+        number = read_number(feature, text, labels)
     except ValueError:
         raise _build_value_error(text, wanted) from None
     if not math.isfinite(number) or (feature.has_only_integers and (number % 1 or abs(number) >= 2**63)):

@@ -14,7 +14,7 @@ import numpy as np
 from ironrule.explain.roles import list_role_constraints
 from ironrule.explain.row_score import RowScore
 from ironrule.rule.condition import find_code_range
-from ironrule.rule.phrasing import FeatureCondition, FeatureLabel, FeatureLabels, format_label
+from ironrule.rule.phrasing import FeatureCondition, FeatureLabels, format_label
 from ironrule.rule.rule import Component, Rule
 from ironrule.server.served_model import ConstraintTexts, ServedModel
 from ironrule.space.constraints.binding import bind_constraint
@@ -86,7 +86,7 @@ def evaluate_what_if(
     changed = tuple(name for name in values if values[name] != before[name])
     components = None
     if rule is not None:
-        own = [_try_component(space[one.feature], values, one) for one in rule.components]
+        own = [_try_component(space, values, one) for one in rule.components]
         more = [TriedComponent(text, text, _satisfies_constraint(space, values, text)) for text in where]
         components = (*own, *more)
     forbidden = tuple(name for name in changed if not _is_permitted(space[name], before, values))
@@ -113,9 +113,9 @@ def _satisfies_constraint(space: Space, values: Mapping[str, Value], text: str) 
     return bool(bind_constraint(parse_constraint(text), space.features)(point, None)[0])
 
 
-def _try_component(feature: Feature, values: Mapping[str, Value], component: Component) -> TriedComponent:
+def _try_component(space: Space, values: Mapping[str, Value], component: Component) -> TriedComponent:
+    feature, labels = space[component.feature], FeatureLabels.from_space(space, "unquoted")
     low, high = find_code_range(feature, component.op, component.value)
-    labels = FeatureLabels({feature.name: FeatureLabel(feature.name, feature.label, feature.unit)}, True, "unquoted")
     condition = FeatureCondition(feature.name, (component,))
     text = f"{format_label(feature)}: {labels.format_sentence(condition)}"
     return TriedComponent(str(component), text, low <= feature.code(values[feature.name]) <= high)

@@ -154,10 +154,11 @@ def _parse_title(text: str | None) -> str | None:
 
 
 def _build_demo(title: str | None) -> ServedModel:
-    from ironrule.cli.commands.demo import DESIRED_CLASS, build_demo_model
+    from ironrule.cli.commands.demo import DESIRED_CLASS, build_demo_model, load_demo_labels
     from ironrule.server.served_model import ServedModel
 
     model, data, space = build_demo_model()
+    space = space.with_labels(load_demo_labels())
     usual = "German credit: 1,000 loans, decided by a decision tree (bundled data)"
     return ServedModel.from_model(model, data, title or usual, {"space": space}, desired=DESIRED_CLASS)
 

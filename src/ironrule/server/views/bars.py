@@ -9,11 +9,12 @@ import numpy as np
 
 from ironrule.arrays import Int64Array
 from ironrule.rule.condition import find_admitted_codes
-from ironrule.rule.phrasing import FeatureLabels, format_label, group_conditions
+from ironrule.rule.phrasing import FeatureLabels, format_label, group_conditions, name_value
 from ironrule.rule.rule import Rule
 from ironrule.space.feature import Feature
+from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.space.space import Space
-from ironrule.wording import format_count, format_value
+from ironrule.wording import format_count
 
 MAX_BARS = 40
 MAX_CATEGORIES = 6
@@ -43,11 +44,13 @@ def build_conditions(
                 "unit": feature.unit,
                 "shown": wider_text,
                 "text": text,
-                "value": format_value(instance[name], "unquoted"),
+                "value": name_value(name, instance[name], space.labels, "unquoted"),
                 "wider": wider_text if wider_text != text else None,
                 "bars": bars,
-                "axis": build_axis(feature, bins, frequencies[place]),
-                "categories": list_categories(feature, frequencies[place], inside, own_code),
+                "axis": build_axis(feature, bins, frequencies[place], space.labels),
+                "categories": list_categories(
+                    feature, frequencies[place], inside=inside, own_code=own_code, labels=space.labels
+                ),
                 "satisfying_rows": int(frequencies[place][np.array(inside)].sum()),
             }
         )
@@ -71,22 +74,24 @@ def build_bars(counts: Int64Array, bins: Int64Array, inside: Sequence[bool], own
     ]
 
 
-def build_axis(feature: Feature, bins: Int64Array, counts: Int64Array) -> dict[str, Any] | None:
+def build_axis(
+    feature: Feature, bins: Int64Array, counts: Int64Array, labels: Labels = NO_LABELS
+) -> dict[str, Any] | None:
     """What is written at an axis of numbers: its ends, the height of the largest bar, and whether the last bar is
     missing values; None for categories, which have names of their own.
     """
     if not feature.ordered or not feature.values:
         return None
     return {
-        "low": format_value(feature.values[0], "unquoted"),
-        "high": format_value(feature.values[-1], "unquoted"),
+        "low": name_value(feature.name, feature.values[0], labels, "unquoted"),
+        "high": name_value(feature.name, feature.values[-1], labels, "unquoted"),
         "top": int(np.bincount(bins, weights=counts).max()),
         "last_is_missing": feature.missing,
     }
 
 
 def list_categories(
-    feature: Feature, counts: Int64Array, inside: Sequence[bool], own_code: int
+    feature: Feature, counts: Int64Array, inside: Sequence[bool], own_code: int, labels: Labels = NO_LABELS
 ) -> list[dict[str, Any]] | None:
     """The values of a category with how many rows have each, those of most rows first and the row's own always among
     them; None for what has an axis. What is too much for a page is one line at the end.
@@ -99,7 +104,7 @@ def list_categories(
     rest = [code for code in order if code not in shown]
     rows = [
         {
-            "text": format_value(feature.value(code), "unquoted"),
+            "text": name_value(feature.name, feature.value(code), labels, "unquoted"),
             "rows": int(counts[code]),
             "height": round(int(counts[code]) / top, 3),
             "is_allowed": bool(inside[code]),

@@ -9,7 +9,7 @@ from typing import Any
 from ironrule.explain.options import DEFAULT_SECONDS
 from ironrule.results.explanation import Explanation
 from ironrule.rule.parsing import OPERATOR_PATTERN
-from ironrule.rule.phrasing import format_label
+from ironrule.rule.phrasing import format_label, name_value
 from ironrule.server.applicants import FEATURE_PREFIX, SORT_WORDS, ListQuery
 from ironrule.server.errors import ApiError
 from ironrule.server.served_model import find_extra_constraints
@@ -18,6 +18,7 @@ from ironrule.server.typed_values import TypedRow, build_field
 from ironrule.server.views.scores import build_score_view, format_score
 from ironrule.server.what_if import WhatIfResult, evaluate_what_if
 from ironrule.space.feature import Feature, value_to_json
+from ironrule.space.labels import write_key
 from ironrule.space.space import Space
 from ironrule.wording import format_value
 
@@ -125,18 +126,23 @@ def _build_example(service: Service, label: str) -> str:
     feature = next(f for f in service.served_model.space.features if format_label(f) == label)
     sign = ">=" if feature.ordered else "="
     place = len(feature.values) // 2 if feature.ordered else 0
-    return f"{label} {sign} {format_value(feature.value(place), 'unquoted')}"
+    text = name_value(feature.name, feature.value(place), service.served_model.space.labels, "unquoted")
+    return f"{label} {sign} {text}"
 
 
 def _build_search_example(service: Service) -> str:
     """A condition on each kind of feature, with values that occur."""
     space = service.served_model.space
     ordered = [
-        f"{format_label(f)} >= {format_value(f.values[len(f.values) // 2], 'unquoted')}"
+        f"{format_label(f)} >= {name_value(f.name, f.values[len(f.values) // 2], space.labels, 'unquoted')}"
         for f in space.features
         if f.ordered
     ]
-    nominal = [f"{format_label(f)} = {format_value(f.values[0], 'unquoted')}" for f in space.features if not f.ordered]
+    nominal = [
+        f"{format_label(f)} = {name_value(f.name, f.values[0], space.labels, 'unquoted')}"
+        for f in space.features
+        if not f.ordered
+    ]
     return " and ".join(min(conditions, key=len) for conditions in (ordered, nominal) if conditions)
 
 
@@ -148,7 +154,9 @@ def _build_list_row(service: Service, number: int, position: int, shown: Sequenc
         "outcome": "desired" if service.applicants.outcomes[position] else "undesired",
         "score": None if score is None else score.to_dict(),
         "score_text": None if score is None else format_score(score.value, score.threshold),
-        "values": [format_value(values[feature.name], "unquoted") for feature in shown],
+        "values": [
+            name_value(one.name, values[one.name], service.served_model.space.labels, "unquoted") for one in shown
+        ],
     }
 
 
@@ -165,7 +173,10 @@ def build_applicant_view(service: Service, row: int) -> dict[str, Any]:
         "outcome_names": names,
         "score": build_score_view(scorer, score, names),
         "values": list_values(space, values),
-        "classes": [format_value(label, "unquoted") for label in service.served_model.classes],
+        "classes": [
+            space.labels.get_outcome(write_key(label)) or format_value(label, "unquoted")
+            for label in service.served_model.classes
+        ],
         "max_seconds": service.settings.limits.seconds,
         "usual_seconds": min(DEFAULT_SECONDS, service.settings.limits.seconds),
         "readable": service.served_model.explainer.unreadable_reason is None,
@@ -182,7 +193,8 @@ def list_values(space: Space, values: Mapping[str, Any]) -> list[dict[str, Any]]
             "label": format_label(f),
             "unit": f.unit,
             "value": value_to_json(values[f.name]),
-            "text": format_value(values[f.name], "unquoted"),
+            "text": name_value(f.name, values[f.name], space.labels, "unquoted"),
+            "typed": format_value(values[f.name], "unquoted"),
             "domain": f.describe(),
         }
         for f in space.features
@@ -193,7 +205,8 @@ def build_fields(service: Service) -> list[dict[str, Any]]:
     """The inputs of a form with one field per feature."""
     whole = service.served_model.get_subspace(())
     pairs = zip(service.served_model.space.features, whole.frequencies, strict=True)
-    return [build_field(feature, counts) for feature, counts in pairs]
+    labels = service.served_model.space.labels
+    return [build_field(feature, counts, labels) for feature, counts in pairs]
 
 
 def build_what_if_view(
@@ -201,14 +214,14 @@ def build_what_if_view(
 ) -> dict[str, Any]:
     """The form of a what-if, filled in as it was sent, and the answer, or what is wrong with it."""
     about = build_applicant_view(service, row)
-    texts = {one["feature"]: one["text"] for one in about["values"]} | ({} if typed is None else dict(typed.texts))
+    texts = {one["feature"]: one["typed"] for one in about["values"]} | ({} if typed is None else dict(typed.texts))
     return {
         "applicant": about,
         "row": row,
         "outcome_names": about["outcome_names"],
         "explanation": number,
         "fields": build_fields(service),
-        "before": {one["feature"]: one["text"] for one in about["values"]},
+        "before": {one["feature"]: {"text": one["text"], "typed": one["typed"]} for one in about["values"]},
         "texts": texts,
         "errors": {} if typed is None else dict(typed.errors),
         "answer": None if result is None else result.to_dict() | {"score": _build_result_score(service, result)},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from ironrule.errors import ModelError
 from ironrule.report.ladder import build_rung_views, describe_missing_short_rule, describe_notes, describe_rung
@@ -22,7 +22,7 @@ from ironrule.results.explanation import Explanation
 from ironrule.results.ladder import Ladder
 from ironrule.results.scope import describe_checked_values, describe_domains, rebuild_space
 from ironrule.rule.counterfactual import Counterfactual
-from ironrule.rule.phrasing import FeatureLabels, format_label, format_outcome, group_conditions
+from ironrule.rule.phrasing import FeatureLabels, format_label, format_outcome, group_conditions, name_value
 from ironrule.rule.rule import Rule
 from ironrule.server.served_model import find_extra_constraints
 from ironrule.server.service import Service, read_record
@@ -30,7 +30,7 @@ from ironrule.server.views.bars import build_conditions
 from ironrule.server.views.cases import list_values
 from ironrule.server.views.scores import build_score_view
 from ironrule.space.space import Space
-from ironrule.wording import format_count, format_value
+from ironrule.wording import format_count
 
 MAX_REASONS = 4  # as a notice names them
 
@@ -42,8 +42,8 @@ def build_changes(counterfactual: Counterfactual, space: Space) -> list[dict[str
         {
             "feature": change.feature,
             "label": format_label(labels.get(change.feature)),
-            "before": format_value(change.before, "unquoted"),
-            "after": format_value(change.after, "unquoted"),
+            "before": name_value(change.feature, change.before, space.labels, "unquoted"),
+            "after": name_value(change.feature, change.after, space.labels, "unquoted"),
         }
         for change in counterfactual.changes
     ]
@@ -68,10 +68,19 @@ def list_conditions(rule: Rule, space: Space) -> list[dict[str, str]]:
     ]
 
 
+Labelled = TypeVar("Labelled", Explanation, Ladder)
+
+
+def _show_with_labels(found: Labelled, space: Space) -> Labelled:
+    """What a record has, in the labels that are served now; in its own where none are."""
+    return found.with_labels(space.labels) if space.labels else found
+
+
 def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
     """An explanation that was given, in words."""
     record = read_record(service, number, "explanation")
-    found, space = Explanation.from_dict(record.document), service.served_model.space
+    space = service.served_model.space
+    found = _show_with_labels(Explanation.from_dict(record.document), space)
     subspace, proven = service.served_model.find_subspace(found), find_proven_wider_rule(found)
     wider, conditions = None if proven is None else proven.rule, None
     if subspace is not None:
@@ -100,7 +109,7 @@ def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
         "tested": getattr(found.verdict, "tried", 1) > 0,
         "exception": None if breaks is None else build_changes(breaks, space),
         "cardinality": found.rule.cardinality,
-        "length_text": f"{format_count(found.rule.cardinality, 'component')}{describe_minimality(found)}",
+        "length_text": f"{format_count(len(found.rule.features), 'condition')}{describe_minimality(found)}",
         "coverage": found.shown.coverage,
         "own_coverage": found.coverage,
         "lone_row": describe_lone_row(found),
@@ -129,7 +138,8 @@ def build_explanation_view(service: Service, number: int) -> dict[str, Any]:
 def build_ladder_view(service: Service, number: int) -> dict[str, Any]:
     """A ladder that was given, in words: the rung that is read first, all rungs, the whole rule, and reasons."""
     record = read_record(service, number, "ladder")
-    found, space = Ladder.from_dict(record.document), service.served_model.space
+    space = service.served_model.space
+    found = _show_with_labels(Ladder.from_dict(record.document), space)
     short, explanation, subspace = found.short, found.explanation, service.served_model.find_subspace(found.explanation)
     is_current = subspace is not None and record.model == subspace.explainer.fingerprint
     return {
@@ -147,6 +157,7 @@ def build_ladder_view(service: Service, number: int) -> dict[str, Any]:
         "rungs": [
             {
                 "length": rung.cardinality,
+                "conditions": len(rung.rule.features),
                 "verdict": get_verdict_name(rung.verdict),
                 "worth": view.worth,
                 "rule": format_rule(rung.rule, space),

@@ -10,14 +10,14 @@ import numpy as np
 from ironrule.arrays import BoolArray, Int64Array
 from ironrule.explain.row_score import RowScorer
 from ironrule.results.batch import CoveringRule
-from ironrule.rule.phrasing import format_label
+from ironrule.rule.phrasing import format_label, name_value
 from ironrule.server.batches import BatchResults
 from ironrule.server.service import Service
 from ironrule.server.views.batches import list_features
 from ironrule.server.views.explanations import list_conditions
 from ironrule.server.views.scores import format_score
 from ironrule.space.feature import Feature
-from ironrule.wording import format_value
+from ironrule.space.labels import NO_LABELS, Labels
 
 MAX_GROUPS = 8
 NUMBER_GROUPS = 5
@@ -44,7 +44,7 @@ def build_overview_view(service: Service, by: str | None) -> dict[str, Any]:
             {"feature": one.name, "label": format_label(one), "is_protected": _is_protected(one)}
             for one in space.features
         ],
-        "groups": build_groups(feature, column, outcomes),
+        "groups": build_groups(feature, column, outcomes, space.labels),
         "scores": _build_score_bars(service.served_model.scorer, outcomes),
         "batch": _build_batch_part(service),
     }
@@ -61,10 +61,12 @@ def _choose_feature(features: Sequence[Feature]) -> Feature:
     return next(iter([*protected, *categories, *features]))
 
 
-def build_groups(feature: Feature, column: Any, outcomes: BoolArray) -> list[dict[str, Any]]:
+def build_groups(
+    feature: Feature, column: Any, outcomes: BoolArray, labels: Labels = NO_LABELS
+) -> list[dict[str, Any]]:
     """How many of each group have the undesired outcome. Groups are values, or ranges of about as many rows each."""
     groups = []
-    for text, codes in _list_groups(feature, np.bincount(column, minlength=feature.size)):
+    for text, codes in _list_groups(feature, np.bincount(column, minlength=feature.size), labels):
         inside = np.isin(column, codes)
         rows, denied = int(inside.sum()), int((inside & ~outcomes).sum())
         if rows:
@@ -72,9 +74,9 @@ def build_groups(feature: Feature, column: Any, outcomes: BoolArray) -> list[dic
     return groups
 
 
-def _list_groups(feature: Feature, counts: Int64Array) -> list[tuple[str, list[int]]]:
+def _list_groups(feature: Feature, counts: Int64Array, labels: Labels) -> list[tuple[str, list[int]]]:
     """The groups as texts with their codes."""
-    texts = [format_value(feature.value(code), "unquoted") for code in range(feature.size)]
+    texts = [name_value(feature.name, feature.value(code), labels, "unquoted") for code in range(feature.size)]
     if feature.ordered and len(feature.values) > MAX_GROUPS:
         ends = _find_range_ends(counts[: len(feature.values)])
         starts = [0, *(end + 1 for end in ends[:-1])]
