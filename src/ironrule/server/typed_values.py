@@ -148,12 +148,12 @@ def read_number(feature: Feature, text: str, labels: Labels) -> float:
     if unit and text.lower().endswith(unit.lower()):
         text = text[: -len(unit)].strip()
     text = text.removeprefix(unit or "").strip()
-    if signs.decimal == "," and re.fullmatch(r"-?\d{1,3}(\.\d{3})+", text):
+    if signs.thousands == "." and re.fullmatch(r"-?[1-9]\d{0,2}(\.\d{3})+", text):
         raise ValueError("either a decimal or a sign between thousands")
     share = 100 if own is not None and own.number_format == "percent" and text.endswith("%") else 1
     text = text.removesuffix("%").strip() if share == 100 else text
     between = r"\s" if signs.thousands.isspace() else re.escape(signs.thousands)
-    if re.fullmatch(rf"[+-]?\d{{1,3}}({between}\d{{3}})+({re.escape(signs.decimal)}\d+)?", text, re.ASCII) or (
+    if re.fullmatch(rf"[+-]?[1-9]\d{{0,2}}({between}\d{{3}})+({re.escape(signs.decimal)}\d+)?", text, re.ASCII) or (
         signs.decimal != "." and re.fullmatch(rf"[+-]?\d+{re.escape(signs.decimal)}\d+", text, re.ASCII)
     ):
         text = re.sub(between, "", text).replace(signs.decimal, ".")
