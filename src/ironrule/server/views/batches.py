@@ -55,6 +55,7 @@ def build_batch_view(service: Service, name: str, page: int) -> dict[str, Any]:
         for line in lines[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
     ]
     return _build_batch_facts(service, name, results) | {
+        "outcome_names": service.served_model.outcome_names,
         "error": None if job is None or job.error is None else job.error.to_dict()["error"],
         "features": list_features(service, results.count_features(), len(results.rules)),
         "page": page,
