@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -74,6 +75,14 @@ def _get_served_title(request: Request) -> str | None:
 def redirect(path: str) -> Response:
     """A redirect to another page."""
     return RedirectResponse(path, 303)
+
+
+def build_download(
+    text: str, kind: str, name: str, headers: Mapping[str, str] | None = None, is_shown: bool = False
+) -> Response:
+    """A file to keep, or one that the browser shows itself."""
+    disposition = {"Content-Disposition": f'{"inline" if is_shown else "attachment"}; filename="{name}"'}
+    return Response(text, media_type=kind, headers=disposition | dict(headers or {}))
 
 
 def render_error(request: Request, error: ApiError) -> Response:

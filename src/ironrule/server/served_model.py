@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from cachetools import LRUCache, cached
@@ -23,7 +23,6 @@ from ironrule.checker.checker import Checker
 from ironrule.checker.result import Check
 from ironrule.errors import ConstraintError, InputError, ModelError
 from ironrule.explain.explainer import Explainer
-from ironrule.explain.row_score import RowScorer
 from ironrule.model.decision import read_classes
 from ironrule.results.explanation import Explanation
 from ironrule.results.scope import rebuild_space
@@ -33,6 +32,9 @@ from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space, as_constraint
+
+if TYPE_CHECKING:
+    from ironrule.explain.row_score import RowScorer
 
 logger = logging.getLogger("ironrule.server")
 T = TypeVar("T")

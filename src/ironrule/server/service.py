@@ -33,6 +33,8 @@ from ironrule.verdict.bounded import DEFAULT_CONFIDENCE
 from ironrule.verdict.budget import Budget
 from ironrule.wording import format_count
 
+RECORD_FOLDERS = {"explanation": "explanations", "ladder": "ladders", "counterfactuals": "counterfactuals"}
+
 
 @dataclass(frozen=True, slots=True)
 class ExplainRequest:

@@ -13,9 +13,8 @@ from ironrule.server import schemas
 from ironrule.server.batch_run import start_batch
 from ironrule.server.batches import format_results_csv
 from ironrule.server.jobs import Job
-from ironrule.server.responses import redirect, render_response
+from ironrule.server.responses import build_download, redirect, render_response
 from ironrule.server.routes.dependencies import QUICK_SECONDS, ServiceDependency, UserDependency, register_page
-from ironrule.server.routes.downloads import build_download
 from ironrule.server.service import ExplainRequest, Service, wait_for_end
 from ironrule.server.views import batches
 from ironrule.server.views.overview import build_overview_view

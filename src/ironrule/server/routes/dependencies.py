@@ -11,8 +11,7 @@ from starlette.responses import Response
 from ironrule.server.auth import User
 from ironrule.server.jobs import Job
 from ironrule.server.responses import redirect
-from ironrule.server.service import Service, wait_for_client
-from ironrule.server.views.records import RECORD_FOLDERS
+from ironrule.server.service import RECORD_FOLDERS, Service, wait_for_client
 
 QUICK_SECONDS = 1.0
 Handler = Callable[..., Any]

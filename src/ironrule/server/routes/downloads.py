@@ -6,7 +6,6 @@ A report shows past rows only if the model and the data served now are those of 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -17,6 +16,7 @@ from ironrule.results.audience import Audience, LadderAudience
 from ironrule.results.explanation import Explanation
 from ironrule.results.ladder import Ladder
 from ironrule.server.audit.record import AuditRecord
+from ironrule.server.responses import build_download
 from ironrule.server.routes.dependencies import ServiceDependency
 from ironrule.server.served_model import ServedModel, find_extra_constraints
 from ironrule.server.service import read_record
@@ -73,11 +73,3 @@ def download_ladder_report(
     headers = {"Content-Security-Policy": REPORT_CONTENT_POLICY}
     name = f"ladder-{number}-{audience}.html"
     return build_download(ladder.to_html(audience), "text/html", name, headers, show)
-
-
-def build_download(
-    text: str, kind: str, name: str, headers: Mapping[str, str] | None = None, is_shown: bool = False
-) -> Response:
-    """A file to keep, or one that the browser shows itself."""
-    disposition = {"Content-Disposition": f'{"inline" if is_shown else "attachment"}; filename="{name}"'}
-    return Response(text, media_type=kind, headers=disposition | dict(headers or {}))

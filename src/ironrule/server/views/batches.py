@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
-from ironrule.rule.phrasing import format_label
 from ironrule.server.batches import BatchResults
 from ironrule.server.service import Service
-from ironrule.server.views.explanations import format_rule, list_texts
+from ironrule.server.views.texts import format_rule, list_features, list_texts
 
 PAGE_SIZE = 25
 
@@ -57,7 +55,7 @@ def build_batch_view(service: Service, name: str, page: int) -> dict[str, Any]:
     return _build_batch_facts(service, name, results) | {
         "outcome_names": service.served_model.outcome_names,
         "error": None if job is None or job.error is None else job.error.to_dict()["error"],
-        "features": list_features(service, results.count_features(), len(results.rules)),
+        "features": list_features(service.served_model.space, results.count_features(), len(results.rules)),
         "page": page,
         "pages": pages,
         "lines": shown,
@@ -68,12 +66,3 @@ def describe_rules(service: Service, results: BatchResults) -> dict[int, str]:
     """The rules of a batch in words, by row."""
     space = service.served_model.space
     return {row: format_rule(rule, space) for row, rule in results.copy_rules().items()}
-
-
-def list_features(service: Service, counts: Counter[str], rules: int) -> list[dict[str, Any]]:
-    """In how many rules every feature appears, the most frequent first."""
-    space = service.served_model.space
-    return [
-        {"feature": name, "label": format_label(space[name]), "rules": count, "share": round(count / max(1, rules), 4)}
-        for name, count in counts.most_common()
-    ]

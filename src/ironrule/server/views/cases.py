@@ -16,8 +16,9 @@ from ironrule.server.served_model import find_extra_constraints
 from ironrule.server.service import Service, read_record
 from ironrule.server.typed_values import TypedRow, build_field
 from ironrule.server.views.scores import build_score_view, format_score
+from ironrule.server.views.texts import list_values
 from ironrule.server.what_if import WhatIfResult, evaluate_what_if
-from ironrule.space.feature import Feature, value_to_json
+from ironrule.space.feature import Feature
 from ironrule.space.labels import write_key
 from ironrule.space.space import Space
 from ironrule.wording import format_value
@@ -183,22 +184,6 @@ def build_applicant_view(service: Service, row: int) -> dict[str, Any]:
         "change_example": _build_change_example(space),
         "subspace_example": _build_subspace_example(space, values),
     }
-
-
-def list_values(space: Space, values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The values of a row, feature by feature."""
-    return [
-        {
-            "feature": f.name,
-            "label": format_label(f),
-            "unit": f.unit,
-            "value": value_to_json(values[f.name]),
-            "text": name_value(f.name, values[f.name], space.labels, "unquoted"),
-            "typed": format_value(values[f.name], "unquoted"),
-            "domain": f.describe(),
-        }
-        for f in space.features
-    ]
 
 
 def build_fields(service: Service) -> list[dict[str, Any]]:

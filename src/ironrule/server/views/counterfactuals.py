@@ -19,7 +19,7 @@ from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import FeatureLabels, format_label, group_conditions, name_value
 from ironrule.rule.rule import Rule
 from ironrule.server.service import Service, read_record
-from ironrule.server.views.explanations import build_changes
+from ironrule.server.views.texts import build_changes
 from ironrule.space.feature import value_from_json
 from ironrule.space.labels import Labels, write_key
 from ironrule.space.space import Space

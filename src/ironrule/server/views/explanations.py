@@ -21,51 +21,16 @@ from ironrule.report.text import (
 from ironrule.results.explanation import Explanation
 from ironrule.results.ladder import Ladder
 from ironrule.results.scope import describe_checked_values, describe_domains, rebuild_space
-from ironrule.rule.counterfactual import Counterfactual
-from ironrule.rule.phrasing import FeatureLabels, format_label, format_outcome, group_conditions, name_value
-from ironrule.rule.rule import Rule
+from ironrule.rule.phrasing import format_outcome
 from ironrule.server.served_model import find_extra_constraints
 from ironrule.server.service import Service, read_record
 from ironrule.server.views.bars import build_conditions
-from ironrule.server.views.cases import list_values
 from ironrule.server.views.scores import build_score_view
+from ironrule.server.views.texts import build_changes, format_rule, list_conditions, list_values
 from ironrule.space.space import Space
 from ironrule.wording import format_count
 
 MAX_REASONS = 4  # as a notice names them
-
-
-def build_changes(counterfactual: Counterfactual, space: Space) -> list[dict[str, str]]:
-    """The changes of a counterfactual."""
-    labels = FeatureLabels.from_space(space)
-    return [
-        {
-            "feature": change.feature,
-            "label": format_label(labels.get(change.feature)),
-            "before": name_value(change.feature, change.before, space.labels, "unquoted"),
-            "after": name_value(change.feature, change.after, space.labels, "unquoted"),
-        }
-        for change in counterfactual.changes
-    ]
-
-
-def format_rule(rule: Rule, space: Space) -> str:
-    """A rule in one line, in labels."""
-    return "; ".join(list_texts(rule, space))
-
-
-def list_texts(rule: Rule, space: Space) -> list[str]:
-    """The conditions of a rule, one text each."""
-    return [f"{one['label']}: {one['shown']}" for one in list_conditions(rule, space)] or ["everyone"]
-
-
-def list_conditions(rule: Rule, space: Space) -> list[dict[str, str]]:
-    """The conditions of a rule, one per feature, in labels."""
-    labels = FeatureLabels.from_space(space, "unquoted")
-    return [
-        {"label": format_label(labels.get(condition.feature)), "shown": labels.format_sentence(condition)}
-        for condition in group_conditions(rule)
-    ]
 
 
 Labelled = TypeVar("Labelled", Explanation, Ladder)

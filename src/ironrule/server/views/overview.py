@@ -13,9 +13,8 @@ from ironrule.results.batch import CoveringRule
 from ironrule.rule.phrasing import format_label, name_value
 from ironrule.server.batches import BatchResults
 from ironrule.server.service import Service
-from ironrule.server.views.batches import list_features
-from ironrule.server.views.explanations import list_conditions
 from ironrule.server.views.scores import format_score
+from ironrule.server.views.texts import list_conditions, list_features
 from ironrule.space.feature import Feature
 from ironrule.space.labels import NO_LABELS, Labels
 
@@ -153,7 +152,7 @@ def _describe_batch(service: Service, name: str, results: BatchResults) -> dict[
         "rows_done": len(results.lines),
         "rows_total": len(results.rows),
         "verdicts": dict(results.verdicts),
-        "features": list_features(service, results.count_features(), len(rules)),
+        "features": list_features(service.served_model.space, results.count_features(), len(rules)),
         "rules": []
         if cover is None
         else [_describe_covering(service, one, results) for one in cover.rules[:MAX_RULES]],

@@ -14,11 +14,10 @@ from ironrule.results.ladder import Ladder
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.rule import Rule
 from ironrule.server.audit.record import AuditRecord
-from ironrule.server.service import Service
-from ironrule.server.views.explanations import build_changes, list_texts
+from ironrule.server.service import RECORD_FOLDERS, Service
+from ironrule.server.views.texts import build_changes, list_texts
 from ironrule.space.space import Space
 
-RECORD_FOLDERS = {"explanation": "explanations", "ladder": "ladders", "counterfactuals": "counterfactuals"}
 LOG_PAGE_SIZE = 25
 
 
