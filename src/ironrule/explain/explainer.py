@@ -57,6 +57,7 @@ from ironrule.wording import format_count, format_names, join_lines
 if TYPE_CHECKING:
     from ironrule.explain.judge import RuleLike
     from ironrule.explain.ladder import LadderOptions
+    from ironrule.explain.row_score import RowScorer
     from ironrule.oracles.protocol import UserOracle
     from ironrule.results.batch import Batch
     from ironrule.results.changes.infeasibility import Infeasibility
@@ -171,6 +172,15 @@ class Explainer:
         return self._context.space.labels
 
     @property
+    def outcome_names(self) -> tuple[str, str]:
+        """What people call the desired and the undesired outcome: by their labels, else by the classes where these have
+        names, else "desired" and "undesired".
+        """
+        from ironrule.explain.outcome_names import name_outcomes
+
+        return name_outcomes(self._context)
+
+    @property
     def unreadable_reason(self) -> str | None:
         """Why the model can only be asked; None where it could be read, so that rules can be proven."""
         return self._context.unreadable_reason
@@ -218,6 +228,14 @@ class Explainer:
         from ironrule.explain.extend import extend_to_row
 
         return decide_row(*extend_to_row(self._context, row))[1]
+
+    def build_row_scorer(self) -> RowScorer | None:
+        """What gives the score of a past or another row, the threshold, and the distance to it; None for a model that
+        gives labels alone. Asks the model about all past rows once.
+        """
+        from ironrule.explain.row_score import build_row_scorer
+
+        return build_row_scorer(self._context)
 
     def __repr__(self) -> str:
         rows = f"{format_count(len(self.outcomes), 'past row')}, {int(self.outcomes.sum()):,} desired"
