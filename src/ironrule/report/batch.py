@@ -10,13 +10,13 @@ from ironrule.report.case_facts import collect_signing_facts, collect_version_fa
 from ironrule.report.plots.drawing import VERDICT_STYLES, choose_style
 from ironrule.report.plots.overview import build_overview, draw_overview
 from ironrule.report.templating import render_template
-from ironrule.report.text import get_verdict_name
+from ironrule.report.text import format_length, get_verdict_name
 from ironrule.results.batch import Batch, RuleCover
 from ironrule.results.explanation import Explanation
 from ironrule.results.report_options import ReportOptions
 from ironrule.rule.phrasing import FeatureLabels, join_conditions
 from ironrule.verdict.digest import DIGEST_FIELD
-from ironrule.wording import format_count, format_value, join_lines
+from ironrule.wording import format_count, format_value, join_lines, render_text
 
 MAX_TEXT_RULES = 10
 MAX_HTML_RULES = 25
@@ -45,11 +45,24 @@ def format_batch(batch: Batch) -> str:
     """The counts, then the few rules that cover all proven rows."""
     cover = batch.find_rule_cover()
     lines = [f"{sentence}." for sentence in summarize_batch(batch)]
-    lines += [f"{describe_rule_cover(cover)}:"] if len(cover) else []
+    return join_lines([*lines, *(_list_covering_rules(cover) if len(cover) else [])])
+
+
+def format_rule_cover(cover: RuleCover) -> str:
+    """The few rules that cover all proven rows."""
+    return join_lines(_list_covering_rules(cover))
+
+
+def _list_covering_rules(cover: RuleCover) -> list[str]:
+    lines = [f"{describe_rule_cover(cover)}:"]
     lines += [f"  {format_count(rule.covered_rows, 'row'):>13}  {rule.rule}" for rule in cover.rules[:MAX_TEXT_RULES]]
     hidden = len(cover.rules) - MAX_TEXT_RULES
-    lines += [f"  and {hidden:,} more"] if hidden > 0 else []
-    return join_lines(lines)
+    return [*lines, *([f"  and {hidden:,} more"] if hidden > 0 else [])]
+
+
+def render_rule_cover(cover: RuleCover) -> str:
+    """The same as HTML for a notebook."""
+    return render_text(format_rule_cover(cover))
 
 
 def summarize_batch(batch: Batch) -> list[str]:
@@ -63,7 +76,7 @@ def summarize_batch(batch: Batch) -> list[str]:
         minimum = format_count(sum(columns["minimum"]), "rule is minimum", "rules are minimum")
         lines.append(f"Verdicts: {verdicts}; {minimum}")
         sizes = sorted(columns["cardinality"])
-        lines.append(f"Components: {sizes[0]} to {sizes[-1]}, median {sizes[len(sizes) // 2]}")
+        lines.append(f"Bounds per rule: {sizes[0]} to {sizes[-1]}, median {sizes[len(sizes) // 2]}")
         reused = sum(row is not None for row in columns["covered_by"])
         reuse = f"; {format_count(reused, 'row')} not searched, covered by the rule of another row" if reused else ""
         lines.append(f"Search: {sum(columns['seconds']):,.1f} s in total{reuse}")
@@ -130,7 +143,7 @@ def build_batch_view(
 
 def _build_line(anchor: str | None, name: str, explanation: Explanation) -> CaseLine:
     shown = explanation.shown
-    length = f"{len(explanation.rule.features)}{', shortest' if explanation.minimum else ''}"
+    length = f"{format_length(explanation.rule)}{', shortest' if explanation.minimum else ''}"
     verdict, covered = get_verdict_name(shown.verdict), f"{shown.coverage:,}"
     return CaseLine(anchor, name, join_conditions(shown.rule), verdict, length, covered)
 

@@ -45,7 +45,7 @@ def build_validator_view(explanation: Explanation, options: ReportOptions) -> di
             *describe_lone_row(explanation),
             *describe_details(explanation),
         ],
-        "sql": explanation.shown.rule.to_sql(),
+        "sql": explanation.shown.rule.to_sql(comments=bool(explanation.labels)),
         "case": collect_case_facts(explanation, options),
         "proof": _collect_proof_facts(explanation),
         "scope": _collect_scope_facts(explanation),
