@@ -82,7 +82,8 @@ def test_the_person_is_told_what_a_verdict_means():
 def test_the_validator_reads_everything_needed_to_verify_it(word):
     made = MADE[word](EXPLANATION)
     text = " ".join(read(made.to_html("validator")).text.split())
-    for wanted in (made.space, made.model, made.to_dict()["digest"], ironrule.__version__, made.shown.rule.to_sql()):
+    sql = " ".join(made.shown.rule.to_sql(comments=True).split())
+    for wanted in (made.space, made.model, made.to_dict()["digest"], ironrule.__version__, sql):
         assert wanted in text
     assert f"Verdict: {made.verdict}." in text
     assert "Seed 0" in text
