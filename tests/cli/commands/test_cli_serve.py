@@ -26,7 +26,7 @@ TOKEN = "a-secret-of-many-letters"
 def test_a_title_is_one_short_line(run: Callable[..., Run], title: str) -> None:
     refused = run("serve", "--title", title)
     assert refused.code == 2
-    assert "--title must be one line of at most 80 characters" in refused.text
+    assert "--title must be one line of at most 80 characters" in refused.err
 
 
 def test_ones_own_model_is_served_and_every_answer_is_in_the_log(
