@@ -22,14 +22,22 @@ from waiting import PATIENCE
 TOKEN = "a-secret-of-many-letters"
 
 
+@pytest.mark.parametrize("title", ["", "  ", "x" * 81, "two\nlines", "\x1b[2J"])
+def test_a_title_is_one_short_line(run: Callable[..., Run], title: str) -> None:
+    refused = run("serve", "--title", title)
+    assert refused.code == 2
+    assert "--title must be one line of at most 80 characters" in refused.err
+
+
 def test_ones_own_model_is_served_and_every_answer_is_in_the_log(
     files: Files, run: Callable[..., Run], tmp_path: Path
 ) -> None:
     ask = ["--model", files.model, "--data", files.data, "--target", "paid", "--desired", "yes"]
-    with process(tmp_path, *ask) as (server, root):
+    with process(tmp_path, *ask, "--title", "Consumer loans") as (server, root):
         with httpx.Client(base_url=root, timeout=PATIENCE, trust_env=False) as client:
             said = client.post("/api/explain", json={"row": files.denied}).json()
-            assert client.get("/api/model").json()["title"] == "model.skops on loans.csv"
+            assert client.get("/api/model").json()["title"] == "Consumer loans"
+            assert "· Consumer loans</title>" in client.get("/applicants").text
         server.send_signal(signal.SIGINT)
         out, err = server.communicate(timeout=PATIENCE)
         assert (server.returncode, out, err) == (0, "Explanations given: 1.\n", "")
