@@ -445,6 +445,7 @@ _parse_document = record_of(dict, {
         "shortest": parse_weight, "is_complete": one_of("is_complete", True, False), "compared": parse_count,
     }),
     "covers_only_instance": one_of("covers_only_instance", True, False),
+    "confirmed_by_model": one_of("confirmed_by_model", True, False),
     "marks": list_of(record_of(dict, {
         "component": parse_count, "reason": one_of("the reason of a mark", "protected", "against direction"),
         "declared": one_of("declared", True, False),
@@ -454,7 +455,9 @@ _parse_document = record_of(dict, {
         "complete": one_of("complete", True, False),
         "limits": _object_of(record_of(dict, {"moves": _parse_names, "reason": parse_text})),
     }, {"resolution": parse_number}),
-}, checked_only=("format", "statistics", "prefer", "preference", "covers_only_instance"))  # fmt: skip
+}, checked_only=(
+    "format", "statistics", "prefer", "preference", "covers_only_instance", "confirmed_by_model",
+))  # fmt: skip
 
 
 def compute_digest(document: Mapping[str, Any]) -> str:

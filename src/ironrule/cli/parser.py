@@ -23,6 +23,7 @@ from ironrule.cli.commands import (
     reasons,
     recheck,
     report,
+    save,
     serve,
 )
 from ironrule.cli.project import add_project_options
@@ -30,7 +31,7 @@ from ironrule.errors import InputError
 
 COMMANDS = (
     *(demo, init, explain, ladder, batch, report, check, judge, recheck, counterfactual),
-    *(reasons, inspect, serve, audit),
+    *(reasons, inspect, save, serve, audit),
 )
 WITHOUT_PROJECT = (demo, init, audit)  # no file of the user's is read there
 DESCRIPTION = "Explain one decision of a classifier by a rule without exceptions."

@@ -22,6 +22,7 @@ from ironrule.report.text import (
     describe_preference,
     describe_robustness,
     describe_scope,
+    describe_unconfirmed,
     describe_unreadable,
     get_verdict_name,
 )
@@ -64,6 +65,7 @@ def render_explanation(explanation: Explanation) -> str:
         *describe_lone_row(explanation),
         *describe_scope(explanation),
         *describe_marks(explanation),
+        *describe_unconfirmed(explanation.confirmed),
         *describe_preference(explanation),
         *describe_bounds(explanation),
         *describe_robustness(explanation),
@@ -181,7 +183,7 @@ def render_judgements(judgements: Sequence[Judgement]) -> str:
     for judgement in judgements:
         colour = QUALITY_COLOURS.get(judgement.quality, "green")
         parts.append(format_panel(str(judgement.rule), str(judgement.quality), colour))
-        parts += map(format_line, describe_evidence(judgement))
+        parts += map(format_line, (*describe_evidence(judgement), *describe_unconfirmed(judgement.confirmed)))
     return "\n".join(parts)
 
 

@@ -22,6 +22,7 @@ from ironrule.explain.context import (
     ExplainerContext,
     build_context,
     decide_row,
+    require_model,
     restrict_context,
 )
 from ironrule.explain.options import (
@@ -144,6 +145,32 @@ class Explainer:
         explainer._context = context
         return explainer
 
+    def save(self, path: str | Path, *, history: bool = True, overwrite: bool = False) -> Path:
+        """Write this explainer to one file, which opens without the model and its library; the file's path.
+
+        ``history=False`` leaves all past rows out. A file of a model that could not be read opens with the model alone.
+        """
+        from ironrule.explain.saved.save import save_explainer
+
+        return save_explainer(self._context, path, history, overwrite)
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, model: Any = None, device: str | None = None, progress: bool | None = None
+    ) -> Explainer:
+        """The explainer in a file; with ``model``, the user's own one, which must be the one that was saved.
+
+        Opening a file runs no code of it. Without the model, the reading of it decides (see :attr:`confirmed`).
+        """
+        from ironrule.explain.saved.load import load_explainer
+
+        return cls._from_context(load_explainer(path, model, device, progress))
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the user's own model confirms what is found; not where the explainer was loaded without it."""
+        return self._context.is_confirmed
+
     @property
     def space(self) -> Space:
         """The space that rules speak about."""
@@ -210,6 +237,7 @@ class Explainer:
         It is the explainer that all rows together would give. Values that are new extend the domains, unless these
         were declared by a ``space``. The model is asked about the new rows alone.
         """
+        require_model(self._context, "adding past rows")
         arguments = self._context.arguments
         past = append_rows(self._context, rows, arguments.space is None, progress)
         encoded = AppendedRowTable(past.table, past.temp_dir)  # the old rows themselves are not needed any more

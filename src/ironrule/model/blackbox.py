@@ -15,7 +15,13 @@ import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points
 from ironrule.errors import ModelError, TableError
-from ironrule.model.decision import Decision, DecisionTarget, build_target_decision, require_probability_threshold
+from ironrule.model.decision import (
+    Decision,
+    DecisionTarget,
+    OwnDecision,
+    build_target_decision,
+    require_probability_threshold,
+)
 from ironrule.model.scores import Score, build_score, raise_without_scores
 from ironrule.progress import track
 from ironrule.space.codes import EncodedTable
@@ -84,7 +90,8 @@ def build_black_box(model: Any, table: Table, space: Space, target: DecisionTarg
     decision = build_target_decision(model, target)
     layout = make_layout_builder(model, table)(space.features)
     box = BlackBox(layout, decision, score=build_score(model, target))
-    _check_layout(box, table, space)
+    if not isinstance(model, OwnDecision):
+        _check_layout(box, table, space)
     return box
 
 
