@@ -161,6 +161,7 @@ def render_counterfactuals(
         parts.append(format_line(f"Proven: {nearest}{counterfactuals.within}."))
     if counterfactuals.items and counterfactuals.robustness:
         parts.append(format_line(f"Robust: each is reached {counterfactuals.robustness}."))
+    parts += map(format_line, describe_unconfirmed(counterfactuals.confirmed))
     parts += [format_line(f"Region {place}: {region}.") for place, region in enumerate(regions, 1)]
     parts += [] if reason is None else map(format_line, str(reason).splitlines())
     stopped = _render_stop(describe_counterfactuals_stop(counterfactuals.statistics))
