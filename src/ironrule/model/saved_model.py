@@ -48,8 +48,9 @@ class NumberFormula:
 
     def apply(self, numbers: Float64Array) -> Float64Array:
         """The formula for many numbers."""
-        kind = np.float32 if self.single else np.float64
-        values, shift, scale = numbers.astype(kind), kind(self.shift), kind(self.scale)
+        kind = np.dtype(np.float32 if self.single else np.float64)
+        values: AnyArray = numbers.astype(kind)
+        shift, scale = (np.array(number, dtype=kind) for number in (self.shift, self.scale))
         with np.errstate(all="ignore"):
             match self.kind:
                 case "identity":

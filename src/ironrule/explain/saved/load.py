@@ -214,8 +214,8 @@ def _read_formula(given: Mapping[str, Any]) -> NumberFormula:
 
 
 def _read_guesses(given: Any) -> RoleGuesses:
-    lists = (tuple(map(require_text, require_list(given[name]))) for name in ("protected", "immutable"))
-    return RoleGuesses(*lists, direction_by_data=require_flag(given["direction_by_data"]))
+    protected, immutable = (tuple(map(require_text, require_list(given[name]))) for name in ("protected", "immutable"))
+    return RoleGuesses(protected, immutable, direction_by_data=require_flag(given["direction_by_data"]))
 
 
 def _read_rows(document: Mapping[str, Any], parts: StoredParts, space: Space, asks_model: bool) -> SavedRows:
@@ -274,7 +274,7 @@ def _read_codes(given: Any, parts: StoredParts, features: Sequence[Feature]) -> 
     references = require_list(given)
     if len(references) != len(features):
         raise build_damage_error(f"a column of codes for each of {len(features)} features", len(references))
-    columns = []
+    columns = list[AnyArray]()
     for reference, feature in zip(references, features, strict=True):
         kind = require_list(reference)[0]
         if kind not in ("u1", "u2", "u4"):

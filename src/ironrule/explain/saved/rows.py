@@ -135,7 +135,7 @@ def build_user_table(
 
 def _list_entries(features: Sequence[Feature], points: Points) -> dict[str, list[Any]]:
     """By column, what it holds in every row."""
-    entries = {}
+    entries = dict[str, list[Any]]()
     for j, feature in enumerate(features):
         codes = points[:, j].tolist()
         if feature.one_hot:

@@ -19,7 +19,7 @@ from ironrule.explain.saved.archive import ArrayPool, write_archive
 from ironrule.explain.saved.columns import describe_transform
 from ironrule.explain.saved.fields import NotStorable, write_float, write_value
 from ironrule.explain.saved.normal_forms import write_normal_form
-from ironrule.explain.saved.rows import SavedRows
+from ironrule.explain.saved.rows import ColumnType, SavedRows
 from ironrule.model.categories import find_category_lists
 from ironrule.model.saved_model import NumberFormula, SavedColumn, SavedModel, SavedTransform
 from ironrule.space.codes import EncodedTable
@@ -165,32 +165,36 @@ def _write_table(context: ExplainerContext) -> dict[str, Any]:
     stored, used = context.row_store, set(context.space.columns)
     if isinstance(stored, SavedRows) and stored.types:
         types, kind = stored.types, stored.table_kind
-        columns = [[one.name, one.dtype, one.categories, one.is_ordered] for one in types]
     else:
         table = context.table
         kind = "array" if table.frame is None else str(table.frame.implementation.name).lower()
-        columns = [[name, *_describe_type(table, name)] for name in table.names if name in used]
+        types = tuple(_describe_type(table, name) for name in table.names if name in used)
     return {
         "kind": kind,
         "columns": [
-            [name, dtype, None if kinds is None else [write_value(value) for value in kinds], is_ordered]
-            for name, dtype, kinds, is_ordered in columns
+            [
+                one.name,
+                one.dtype,
+                None if one.categories is None else [write_value(value) for value in one.categories],
+                one.is_ordered,
+            ]
+            for one in types
         ],
     }
 
 
-def _describe_type(table: Table, name: str) -> tuple[str, Sequence[Any] | None, bool]:
+def _describe_type(table: Table, name: str) -> ColumnType:
     """A column's type, and its categories in order."""
     if table.frame is None:
-        return table.native[:, table.names.index(name)].dtype.str, None, False
+        return ColumnType(name, table.native[:, table.names.index(name)].dtype.str)
     if not table.frame.implementation.is_pandas():
-        return table.column(name).values.dtype.str, None, False
+        return ColumnType(name, table.column(name).values.dtype.str)
     dtype = table.native[name].dtype
     if isinstance(dtype, np.dtype):
-        return dtype.str, None, False
+        return ColumnType(name, dtype.str)
     if hasattr(dtype, "categories"):
-        return "category", dtype.categories.tolist(), bool(dtype.ordered)
-    return str(dtype), None, False
+        return ColumnType(name, "category", tuple(dtype.categories.tolist()), bool(dtype.ordered))
+    return ColumnType(name, str(dtype))
 
 
 def _write_history(context: ExplainerContext, seen: Space, pool: ArrayPool) -> dict[str, Any] | None:
