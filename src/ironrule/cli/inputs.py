@@ -136,7 +136,7 @@ def _read_saved_explainer(options: argparse.Namespace) -> InputFiles:
     from ironrule.explain.saved.load import get_saved_model
 
     path = require_file(options.model, "saved explainer", "check the path, or make one: ironrule save MODEL DATA")
-    defaults = options.option_defaults if hasattr(options, "option_defaults") else {}
+    defaults = getattr(options, "option_defaults", {"domain": "auto", "margin": 0.0})  # of a command without a project
     for name in SAID_BY_FILE:
         given = getattr(options, name, None)
         if given is not None and given != defaults.get(name) and given != []:
