@@ -16,9 +16,10 @@ import datetime
 import json
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from ironrule.errors import InputError, describe_value
+from ironrule.errors import InputError, StorageError, describe_value
 from ironrule.results.explanation import Explanation
 from ironrule.results.ladder import Ladder
 from ironrule.space.feature import value_to_json
@@ -80,6 +81,21 @@ def log_explanation(
     attributes = build_log_attributes(explanation, subject, include_instance)
     body = f"{attributes['ironrule.verdict']}: {attributes['ironrule.rule']}"
     (logger or logging.getLogger(LOGGER_NAME)).log(level, "%s", body, extra={ATTRIBUTES_FIELD: attributes})
+
+
+def append_to_log(path: Path, explanation: Explanation | Ladder, subject: str | None = None) -> None:
+    """Append one line to a file; raises StorageError if that is not possible."""
+    logger = logging.Logger(LOGGER_NAME)  # of its own: what the program does with the shared one does not matter
+    try:
+        handler = logging.FileHandler(path, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
+    handler.setFormatter(JsonLineFormatter())
+    logger.addHandler(handler)
+    try:
+        log_explanation(explanation, subject=subject, logger=logger)
+    finally:
+        handler.close()
 
 
 class JsonLineFormatter(logging.Formatter):

@@ -269,3 +269,15 @@ def test_what_cannot_be_saved_says_why(tmp_path: Path) -> None:
         explainer.save(tmp_path / "nowhere" / "a.ironrule")
     with pytest.raises(ModelError, match="under a margin"):
         Explainer.load(Explainer(model, data, margin=0.01).save(tmp_path / "b.ironrule"))
+
+
+def test_labels_and_roles_travel(tmp_path: Path) -> None:
+    model, data = fit("xgboost")
+    labels = {"income": {"label": "Monthly income", "unit": "€"}, "job": {"label": "Work", "values": {"cook": "chef"}}}
+    explainer = Explainer(model, data, labels=labels, roles={"age": "immutable"})
+    loaded = Explainer.load(explainer.save(tmp_path / "a.ironrule"))
+    assert loaded.labels.to_dict() == explainer.labels.to_dict()
+    assert loaded.space["age"].role == explainer.space["age"].role
+    own, other = explainer.explain(NEW), loaded.explain(NEW)
+    assert drop_clocks(own.to_dict()) == drop_clocks(other.to_dict())
+    assert "Monthly income" in other.to_html("person")
