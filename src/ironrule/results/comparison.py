@@ -250,7 +250,9 @@ class _BatchFacts:
             points |= {str(point): point for point in found}
             models.add(explanation.model)
         figures = BatchFigures(len(batch), batch.counts["desired"], dict(verdicts), minimum, dict(lengths))
-        return cls(figures, features, people, rules, points, frozenset(models))
+        return cls(
+            figures=figures, features=features, people=people, rules=rules, points=points, models=frozenset(models)
+        )
 
 
 def _write_person(explanation: Explanation) -> str:

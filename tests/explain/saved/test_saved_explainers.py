@@ -13,6 +13,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from saved_examples import FAMILIES, NUMBERS, drop_clocks, fit, read_parts
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
 
 import ironrule
 from ironrule import Explainer, InputError, ModelError, TableError, Target
@@ -281,3 +285,41 @@ def test_labels_and_roles_travel(tmp_path: Path) -> None:
     own, other = explainer.explain(NEW), loaded.explain(NEW)
     assert drop_clocks(own.to_dict()) == drop_clocks(other.to_dict())
     assert "Monthly income" in other.to_html("person")
+
+
+def test_rows_may_have_the_other_columns_of_the_data(tmp_path: Path) -> None:
+    model, data = fit("logistic")
+    explainer = Explainer(model, data.assign(status="?"))
+    loaded = Explainer.load(explainer.save(tmp_path / "a.ironrule"))
+    assert loaded.explain({**NEW, "status": "?"}).rule == explainer.explain(NEW).rule
+    attached = Explainer.load(tmp_path / "a.ironrule", model=model)
+    assert attached.explain({**NEW, "status": "?"}).rule == explainer.explain(NEW).rule
+    with pytest.raises(TableError, match="columns of the space"):
+        loaded.explain({**NEW, "shoe": 43})
+
+
+@pytest.mark.parametrize(
+    "options", [{"desired": ["b", "c"]}, {"desired": "c", "threshold": 0.3}, {"threshold": 1.2, "desired": "below"}]
+)
+def test_classes_thresholds_and_regressions_travel(options: dict[str, Any], tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=150).astype(np.float32), "y": rng.integers(0, 20, 150)})
+    table["day"] = pd.to_datetime("2024-01-01") + pd.to_timedelta(rng.integers(0, 4, 150), unit="D")
+    score = table.x + table.y / 10 + (table.day.dt.day == 2)
+    inputs = make_column_transformer((OrdinalEncoder(), ["day"]), remainder="passthrough")
+    if options["desired"] == "below":
+        model = make_pipeline(inputs, GradientBoostingRegressor(n_estimators=5, max_depth=2, random_state=0)).fit(
+            table, score
+        )
+    else:
+        classes = np.array(["a", "b", "c"])[np.digitize(score, [0.8, 1.6])]
+        model = make_pipeline(inputs, ExtraTreesClassifier(5, max_depth=4, random_state=0)).fit(table, classes)
+    explainer = Explainer(model, table, **options)
+    assert explainer.unreadable_reason is None
+    loaded = Explainer.load(explainer.save(tmp_path / "a.ironrule"))
+    attached = Explainer.load(tmp_path / "a.ironrule", model=model)
+    for row in (list_denied(explainer, 1)[0], {"x": 0.123456789, "y": 3, "day": "2024-01-02"}):
+        if not explainer.is_desired(row):
+            documents = [drop_clocks(one.explain(row).to_dict()) for one in (explainer, loaded, attached)]
+            assert documents[0] == documents[1] == documents[2]
+        assert loaded.is_desired(row) == explainer.is_desired(row)

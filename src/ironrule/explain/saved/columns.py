@@ -46,7 +46,14 @@ def describe_transform(context: ExplainerContext) -> SavedTransform:
     probed = _probe_columns(context, steps, final)
     formulas = [NumberFormula(), NumberFormula(single=True)]
     formulas += list(dict.fromkeys(_list_formulas(steps.transformers))) if steps is not None else []
-    described = _DescribedModel(context, read, layout.names, layout.feature_indices, formulas, probed)
+    described = _DescribedModel(
+        context=context,
+        read=read,
+        names=layout.names,
+        feature_indices=layout.feature_indices,
+        formulas=formulas,
+        probed=probed,
+    )
     columns = tuple(described.describe_column(place) for place in range(len(read.columns.values)))
     return SavedTransform(layout.names, columns, _find_matrix_type(read), unordered)
 
@@ -88,7 +95,7 @@ class _DescribedModel:
         values = (*feature.values, *([None] if feature.missing else []))
         formula = self._find_formula(feature, j, place, seen) if feature.can_be_interval else None
         between = bool(feature.interval) and place not in summed
-        return SavedColumn(sources[0], self.names[sources[0]], values, seen, formula, between)
+        return SavedColumn(sources[0], self.names[sources[0]], values, seen, formula=formula, between=between)
 
     def _list_named(self) -> tuple[set[int], set[int]]:
         """The columns that the normal form names, and those that a term or a network speaks of."""

@@ -222,8 +222,9 @@ def _read_rows(document: Mapping[str, Any], parts: StoredParts, space: Space, as
     """The past rows, or none, and the small table of the user's columns."""
     table = require_object(document["table"])
     types = tuple(_read_column_type(one) for one in require_list(table["columns"]))
-    if {one.name for one in types} != set(space.columns) or len(types) != len(space.columns):
-        raise build_damage_error("the columns of the space in its table", describe_value([one.name for one in types]))
+    names = [one.name for one in types]
+    if not set(space.columns) <= set(names) or len(set(names)) < len(names):
+        raise build_damage_error("the columns of the space in its table", describe_value(names))
     kind = require_text(table["kind"])
     history = document["history"]
     codes = EncodedTable(tuple(np.zeros(0, dtype=np.uint8) for _ in space.features))

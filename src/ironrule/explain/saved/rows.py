@@ -6,6 +6,7 @@ of table: a small one with every value is built again, in pandas or as an array.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -103,7 +104,7 @@ def build_sample_points(features: Sequence[Feature], codes: EncodedTable) -> Poi
 
 def build_array_table(features: Sequence[Feature], types: Sequence[ColumnType], points: Points, rows: int) -> Table:
     """The small table, as plain arrays; ``rows`` says how many rows at its beginning are past rows."""
-    entries = _list_entries(features, points)
+    entries = _list_entries(features, types, points)
     columns = tuple(_build_array(entries[one.name], one.dtype) for one in types)
     return Table(ColumnArrays(columns), tuple(one.name for one in types), None, real_rows=max(rows, 1))
 
@@ -112,7 +113,7 @@ def build_user_table(
     features: Sequence[Feature], types: Sequence[ColumnType], points: Points, *, rows: int, kind: str
 ) -> Table:
     """The same as the user's model takes it."""
-    entries, names = _list_entries(features, points), [one.name for one in types]
+    entries, names = _list_entries(features, types, points), [one.name for one in types]
     if kind == "array":
         columns = [_build_array(entries[one.name], one.dtype) for one in types]
         native: Any = np.stack([column.astype(object) for column in columns], axis=1)
@@ -133,9 +134,9 @@ def build_user_table(
     return Table(table.native, table.names, table.frame, real_rows=max(rows, 1))
 
 
-def _list_entries(features: Sequence[Feature], points: Points) -> dict[str, list[Any]]:
-    """By column, what it holds in every row."""
-    entries = dict[str, list[Any]]()
+def _list_entries(features: Sequence[Feature], types: Sequence[ColumnType], points: Points) -> dict[str, list[Any]]:
+    """By column, what it holds in every row; nothing in those that the space does not have."""
+    entries: dict[str, list[Any]] = {one.name: [None] * len(points) for one in types}
     for j, feature in enumerate(features):
         codes = points[:, j].tolist()
         if feature.one_hot:
@@ -150,9 +151,12 @@ def _build_array(values: list[Any], dtype: str) -> AnyArray:
     """An array of a NumPy type, or of one that can hold the values."""
     missing = any(value is None for value in values)
     kind = np.dtype(dtype).kind if dtype[:1] in "<>|=" else "O"
+    if kind == "M":  # by day or by microsecond, which is what Python's own dates are
+        by_day = all(value is None or type(value) is datetime.date for value in values)
+        return np.array(values, dtype="datetime64[D]" if by_day else "datetime64[us]")
     if kind == "f":
         return np.array([np.nan if value is None else value for value in values], dtype=dtype)
-    if not missing and kind in "iubM":
+    if not missing and kind in "iub":
         return np.array(values, dtype=dtype)
     if all(value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)) for value in values):
         return np.array([np.nan if value is None else value for value in values]) if missing else np.array(values)

@@ -161,14 +161,17 @@ def _write_guesses(context: ExplainerContext) -> dict[str, Any]:
 
 
 def _write_table(context: ExplainerContext) -> dict[str, Any]:
-    """The kind of the user's table, and the types of its columns; the space says what they hold."""
-    stored, used = context.row_store, set(context.space.columns)
+    """The kind of the user's table, and the types of its columns; the space says what they hold. Of columns that are
+    not in the space only the names are kept: rows may have them.
+    """
+    stored = context.row_store
     if isinstance(stored, SavedRows) and stored.types:
         types, kind = stored.types, stored.table_kind
     else:
         table = context.table
         kind = "array" if table.frame is None else str(table.frame.implementation.name).lower()
-        types = tuple(_describe_type(table, name) for name in table.names if name in used)
+        used = set(context.space.columns)
+        types = tuple(_describe_type(table, name) if name in used else ColumnType(name, "|O") for name in table.names)
     return {
         "kind": kind,
         "columns": [
