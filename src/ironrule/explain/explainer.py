@@ -242,7 +242,8 @@ class Explainer:
         desired = int(self.outcomes.sum())
         rows = f"{format_count(len(self.outcomes), 'past row')}, {desired} desired"
         unused = f"; {format_count(len(self.unused_features), 'feature')} unused" if self.unused_features else ""
-        return f"<Explainer: {self.space!r}; {rows}{unused}>"
+        alone = "" if self.confirmed else "; loaded without its model"
+        return f"<Explainer: {self.space!r}; {rows}{unused}{alone}>"
 
     def with_more_rows(self, rows: Any, *, progress: bool | None = None) -> Explainer:
         """An explainer with more past rows: a table or a source like the data. What is known of the old rows stays.
