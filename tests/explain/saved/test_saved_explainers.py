@@ -323,3 +323,19 @@ def test_classes_thresholds_and_regressions_travel(options: dict[str, Any], tmp_
             documents = [drop_clocks(one.explain(row).to_dict()) for one in (explainer, loaded, attached)]
             assert documents[0] == documents[1] == documents[2]
         assert loaded.is_desired(row) == explainer.is_desired(row)
+
+
+def test_changes_that_only_the_model_could_decide_are_not_suggested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, path = save("logistic", tmp_path)
+    loaded = Explainer.load(path)
+    found = loaded.explain(list_denied(loaded, 1)[0])
+
+    def refuse(*_: Any) -> Any:
+        raise ModelError("open", code=UNDECIDED)
+
+    monkeypatch.setattr(SavedModel, "predict", refuse)
+    assert found.changes is not None
+    assert (len(found.changes), found.changes.proven, found.changes.complete) == (0, False, False)
+    assert found.to_dict()["changes"]["counterfactuals"] == []
