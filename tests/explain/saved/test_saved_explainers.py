@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from saved_examples import FAMILIES, NUMBERS, drop_clocks, fit, read_parts
+from saved_examples import FAMILIES, NUMBERS, build_table, drop_clocks, fit, prepare, read_parts
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OrdinalEncoder
+from sklearn.preprocessing import MaxAbsScaler, OrdinalEncoder, RobustScaler, StandardScaler
 
 import ironrule
 from ironrule import Explainer, InputError, ModelError, TableError, Target
@@ -330,12 +331,33 @@ def test_changes_that_only_the_model_could_decide_are_not_suggested(
 ) -> None:
     _, path = save("logistic", tmp_path)
     loaded = Explainer.load(path)
-    found = loaded.explain(list_denied(loaded, 1)[0])
+    denied = list_denied(loaded, 1)[0]
+    for code in (UNDECIDED, "model"):
 
-    def refuse(*_: Any) -> Any:
-        raise ModelError("open", code=UNDECIDED)
+        def refuse(*_: Any, code: str = code) -> Any:
+            raise ModelError("open", code=code)
 
-    monkeypatch.setattr(SavedModel, "predict", refuse)
-    assert found.changes is not None
-    assert (len(found.changes), found.changes.proven, found.changes.complete) == (0, False, False)
-    assert found.to_dict()["changes"]["counterfactuals"] == []
+        found = loaded.explain(denied)
+        monkeypatch.setattr("ironrule.explain.counterfactuals.suggest.make_readable", refuse)
+        if code == UNDECIDED:
+            assert found.changes is not None
+            assert (len(found.changes), found.changes.proven, found.changes.complete) == (0, False, False)
+            assert found.to_dict()["changes"]["counterfactuals"] == []
+        else:
+            with pytest.raises(ModelError):
+                found.to_dict()
+
+
+@pytest.mark.parametrize(
+    "scaler",
+    [StandardScaler(with_mean=False), StandardScaler(with_std=False), RobustScaler(), MaxAbsScaler()],
+    ids=repr,
+)
+def test_what_a_scaler_makes_of_new_numbers_is_known(scaler: Any, tmp_path: Path) -> None:
+    table, labels = build_table()
+    table = table.assign(income=table.income.astype(np.float32))
+    model = make_pipeline(prepare(scaler), LogisticRegression()).fit(table, labels)
+    explainer = Explainer(model, table)
+    loaded = Explainer.load(explainer.save(tmp_path / "a.ironrule"))
+    row = {**NEW, "income": float(np.float32(-123.4567))}  # beyond the range
+    assert drop_clocks(loaded.explain(row).to_dict()) == drop_clocks(explainer.explain(row).to_dict())

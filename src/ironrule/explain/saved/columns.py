@@ -217,7 +217,9 @@ def _list_formulas(steps: Iterable[Any]) -> Iterator[NumberFormula]:
 
 def _list_own_formulas(step: Any, name: str) -> Iterator[NumberFormula]:
     if name in ("StandardScaler", "RobustScaler"):
-        shifts = _list_numbers(getattr(step, "mean_" if name == "StandardScaler" else "center_", None), 0.0)
+        centre = getattr(step, "mean_" if name == "StandardScaler" else "center_", None)
+        # a StandardScaler knows the mean even where it is not to be taken off
+        shifts = _list_numbers(centre if getattr(step, "with_mean", True) else None, 0.0)
         scales = _list_numbers(getattr(step, "scale_", None), 1.0)
         count = max(len(shifts), len(scales))
         for place in range(count):
