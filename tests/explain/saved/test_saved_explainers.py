@@ -356,7 +356,7 @@ def test_changes_that_only_the_model_could_decide_are_not_suggested(
 def test_what_a_scaler_makes_of_new_numbers_is_known(scaler: Any, tmp_path: Path) -> None:
     table, labels = build_table()
     table = table.assign(income=table.income.astype(np.float32))
-    model = make_pipeline(prepare(scaler), LogisticRegression()).fit(table, labels)
+    model = make_pipeline(prepare(scaler), LogisticRegression(max_iter=10_000)).fit(table, labels)
     explainer = Explainer(model, table)
     loaded = Explainer.load(explainer.save(tmp_path / "a.ironrule"))
     row = {**NEW, "income": float(np.float32(-123.4567))}  # beyond the range
