@@ -292,3 +292,20 @@ def test_a_log_gets_a_line_for_every_explanation(files, run, refused, tmp_path):
     assert [line["attributes"]["ironrule.verdict"] for line in lines] == ["proven", "proven"]
     assert "ironrule.instance" not in lines[0]["attributes"]
     assert "cannot write" in refused("explain", *files.ask("--target", "paid", "--log", str(tmp_path / "no" / "x")))
+
+
+def test_converted_trees_and_pmml_files_are_read_and_their_rules_proven(run, tmp_path: Path):
+    pytest.importorskip("onnxruntime")
+    forest = Path(__file__).parents[2] / "model" / "readers" / "onnx_files" / "columns_forest.onnx"
+    (tmp_path / "people.csv").write_text("income,age,home\n1,3,rent\n5,16,own\n2,9,other\n6,2,own\n,12,rent\n")
+    card = """<PMML version="4.4"><DataDictionary><DataField name="income" dataType="double"/></DataDictionary>
+      <Scorecard functionName="regression"><MiningSchema><MiningField name="income"/></MiningSchema>
+      <Characteristics><Characteristic>
+        <Attribute partialScore="1"><SimplePredicate field="income" operator="lessThan" value="4"/></Attribute>
+        <Attribute partialScore="2"><True/></Attribute>
+      </Characteristic></Characteristics></Scorecard></PMML>"""
+    (tmp_path / "card.pmml").write_text(card)
+    for model, options in ((forest, ["--desired", "1"]), (tmp_path / "card.pmml", ["--threshold", "1.5"])):
+        result = run("explain", str(model), str(tmp_path / "people.csv"), "--row", "0", *options)
+        assert result.code == 0, result.err
+        assert "Verdict: proven" in result.text

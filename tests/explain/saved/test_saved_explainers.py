@@ -15,6 +15,7 @@ import pytest
 from saved_examples import FAMILIES, NUMBERS, build_table, drop_clocks, fit, prepare, read_parts
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingRegressor
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, OrdinalEncoder, RobustScaler, StandardScaler
@@ -361,3 +362,17 @@ def test_what_a_scaler_makes_of_new_numbers_is_known(scaler: Any, tmp_path: Path
     loaded = Explainer.load(explainer.save(tmp_path / "a.ironrule"))
     row = {**NEW, "income": float(np.float32(-123.4567))}  # beyond the range
     assert drop_clocks(loaded.explain(row).to_dict()) == drop_clocks(explainer.explain(row).to_dict())
+
+
+def test_a_number_that_stands_for_missing_is_not_taken_for_itself(tmp_path: Path) -> None:
+    table, labels = build_table()
+    table = table[NUMBERS].fillna(-999.0)
+    numbers = make_pipeline(SimpleImputer(missing_values=-999.0), StandardScaler())
+    model = make_pipeline(make_column_transformer((numbers, NUMBERS)), LogisticRegression()).fit(table, labels)
+    explainer = Explainer(model, table)
+    loaded = Explainer.load(explainer.save(tmp_path / "a.ironrule"))
+    for row in ({"income": -999.0, "age": 30, "debt": 1.0}, {"income": 9000.0, "age": 30, "debt": 1.5}):
+        with pytest.raises(TableError, match="does not know what the model sees"):
+            loaded.is_desired(row)
+    known = {"income": float(table.income[3]), "age": int(table.age[3]), "debt": float(table.debt[3])}
+    assert loaded.is_desired(known) == explainer.is_desired(known)

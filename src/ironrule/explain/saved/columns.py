@@ -2,14 +2,15 @@
 
 Reading a model has tabulated what it sees of every value of every domain (:mod:`ironrule.model.model_input`). That
 answers for these values, and where splits alone look at a column, for all numbers between. For other numbers a formula
-is looked for: the number itself, or what a scaler of the pipeline makes of it. A formula counts only if it gives every
-known value, and further numbers that the preprocessing is run on, bit for bit; where it holds for the numbers inside
-the range and not for those outside, it counts inside alone.
+is looked for: the number itself, or what a scaler of the pipeline makes of it. A formula counts only if all steps are
+scikit-learn's own, none of them may tell single numbers apart (as an imputer for -999 does), and it gives every known
+value, and further numbers that the preprocessing is run on, bit for bit; where it holds for the numbers inside the
+range and not for those outside, it counts inside alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +32,7 @@ from ironrule.model.saved_model import NumberFormula, SavedColumn, SavedTransfor
 from ironrule.space.feature import Feature
 
 PROBES = 48  # numbers inside the range, and half as many outside, that a formula is tried on
+MAX_SINGLE_INTEGER = 2.0**24  # up to here float32 holds every whole number
 FAR = (0.01, 0.5, 3.0, 100.0)  # how far outside, by the range
 
 
@@ -53,9 +55,17 @@ def describe_transform(context: ExplainerContext) -> SavedTransform:
         feature_indices=layout.feature_indices,
         formulas=formulas,
         probed=probed,
+        unordered=unordered,
+        is_plain=steps is None or all(map(_is_plain, steps.transformers)),
+        rounds_integers=get_input_conversion(final).integers_as_float32,
     )
     columns = tuple(described.describe_column(place) for place in range(len(read.columns.values)))
     return SavedTransform(layout.names, columns, _find_matrix_type(read), unordered)
+
+
+def _is_plain(step: Any) -> bool:
+    """Whether a step is scikit-learn's own: what a file of another format does to numbers far away is not known."""
+    return bool(get_library_class_name(step, "sklearn"))
 
 
 def _find_matrix_type(read: TabulatedModel) -> str:
@@ -81,6 +91,9 @@ class _DescribedModel:
     feature_indices: tuple[int, ...]
     formulas: Sequence[NumberFormula]
     probed: tuple[dict[int, _Probed], dict[int, _Probed]]  # inside and outside the range, by feature
+    unordered: Mapping[int, str]  # columns of the table that some step may tell single numbers apart in
+    is_plain: bool  # whether all that prepares the table is scikit-learn's own
+    rounds_integers: bool  # whether the library makes whole numbers float32
 
     def describe_column(self, place: int) -> SavedColumn:
         """One column that the model sees."""
@@ -93,7 +106,8 @@ class _DescribedModel:
         if feature.one_hot:
             return self._describe_one_hot(feature, sources, seen)
         values = (*feature.values, *([None] if feature.missing else []))
-        formula = self._find_formula(feature, j, place, seen) if feature.can_be_interval else None
+        has_formula = feature.can_be_interval and self.is_plain and sources[0] not in self.unordered
+        formula = self._find_formula(feature, j, place, seen) if has_formula else None
         between = bool(feature.interval) and place not in summed
         return SavedColumn(sources[0], self.names[sources[0]], values, seen, formula=formula, between=between)
 
@@ -129,11 +143,11 @@ class _DescribedModel:
         for formula in self.formulas:
             if not _agrees(formula, numbers, known) or not _agrees_with_probes(formula, inside, place):
                 continue
-            transform, _ = split_pipeline(self.context.arguments.models[0])
-            may_end = isinstance(transform, TransformerSteps) and transform.runs_user_function
-            if not may_end and _agrees_with_probes(formula, outside, place):
-                return formula
-            return replace(formula, low=float(numbers[0]), high=float(numbers[-1])) if feature.interval else None
+            if not _agrees_with_probes(formula, outside, place):
+                return replace(formula, low=float(numbers[0]), high=float(numbers[-1]))
+            return (
+                replace(formula, low=-MAX_SINGLE_INTEGER, high=MAX_SINGLE_INTEGER) if self.rounds_integers else formula
+            )
         return None
 
 
