@@ -22,6 +22,7 @@ from sklearn.preprocessing import MaxAbsScaler, OrdinalEncoder, RobustScaler, St
 
 import ironrule
 from ironrule import Explainer, InputError, ModelError, TableError, Target
+from ironrule.cli.files import load_model
 from ironrule.explain.saved.load import get_saved_model
 from ironrule.model.normal_form.tree_sum import TreeSum
 from ironrule.model.saved_model import UNDECIDED, SavedModel
@@ -376,3 +377,27 @@ def test_a_number_that_stands_for_missing_is_not_taken_for_itself(tmp_path: Path
             loaded.is_desired(row)
     known = {"income": float(table.income[3]), "age": int(table.age[3]), "debt": float(table.debt[3])}
     assert loaded.is_desired(known) == explainer.is_desired(known)
+
+
+def test_models_from_files_of_other_formats_travel(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    card = """<PMML version="4.4"><DataDictionary><DataField name="income" dataType="double"/></DataDictionary>
+        <Scorecard functionName="regression"><MiningSchema><MiningField name="income"/></MiningSchema>
+        <Characteristics><Characteristic>
+          <Attribute partialScore="1"><SimplePredicate field="income" operator="lessThan" value="4"/></Attribute>
+          <Attribute partialScore="2"><True/></Attribute>
+        </Characteristic></Characteristics></Scorecard></PMML>"""
+    (tmp_path / "card.pmml").write_text(card)
+    forest = Path(__file__).parents[2] / "model" / "readers" / "onnx_files" / "columns_forest.onnx"
+    people = pd.DataFrame(
+        {"income": [1, 5, 2, 6, np.nan], "age": [3, 16, 9, 2, 12], "home": [*"ab", "other", "own", "rent"]}
+    )
+    cases = (
+        (tmp_path / "card.pmml", pd.DataFrame({"income": [1.0, 5.0, 2.0, 9.0]}), {"threshold": 1.5}),
+        (forest, people.replace({"a": "rent", "b": "own"}), {"desired": 1}),
+    )
+    for file, table, options in cases:
+        explainer = Explainer(load_model(file), table, **options)
+        loaded = Explainer.load(explainer.save(tmp_path / "a.ironrule", overwrite=True))
+        number = list_denied(explainer, 1)[0]
+        assert drop_clocks(loaded.explain(number).to_dict()) == drop_clocks(explainer.explain(number).to_dict())

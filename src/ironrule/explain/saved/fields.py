@@ -20,6 +20,8 @@ from ironrule.explain.saved.archive import ArrayPool, StoredParts, build_damage_
 from ironrule.model.normal_form.splits import Lookup, LookupSplit
 from ironrule.model.normal_form.tree_sum import NegatedContribution
 from ironrule.model.readers.catboost_models import CatBoostCategorySplit, CatBoostThresholdSplit, make_catboost_split
+from ironrule.model.readers.file_formats.onnx_trees import OnnxSplit, make_onnx_split
+from ironrule.model.readers.file_formats.pmml_conditions import MissingSplit, NumberSplit, ValueSplit
 from ironrule.model.readers.handwritten_models import BinLocator, ComponentSplit
 from ironrule.model.readers.interpret_models import CategoryBins, ContinuousBins
 from ironrule.model.readers.lightgbm_models import LightGBMCategorySplit, LightGBMThresholdSplit, make_lightgbm_split
@@ -179,6 +181,7 @@ def _require_pair(pair: Any) -> list[Any]:
 
 
 INT, FLAG, FLOAT = _plain(require_int, int), _plain(require_flag, bool), _plain(read_float, write_float)
+TEXT = _plain(require_text)
 VALUES = _list_of(read_value, write_value, tuple)
 FLOATS, DOUBLES = _list_of(read_float, write_float, tuple), _array("f8")
 VALUE_SET, INT_SET = _set_of(read_value, write_value), _set_of(require_int, int)
@@ -207,6 +210,16 @@ STORED_CLASSES: dict[type, tuple[tuple[str, FieldKind], ...]] = {
     LightGBMCategorySplit: (("column", INT), ("chosen", INT_SET), ("labels", _or_none(VALUES))),
     CatBoostThresholdSplit: (("column", INT), ("border", FLOAT), ("nan_left", FLAG)),
     CatBoostCategorySplit: (("column", INT), ("hash", INT)),
+    OnnxSplit: (
+        *(("column", INT), ("threshold", FLOAT), ("mode", INT)),
+        *(("missing_left", FLAG), ("single", FLAG)),
+    ),
+    NumberSplit: (
+        *(("column", INT), ("low", FLOAT), ("high", FLOAT)),
+        *(("low_open", FLAG), ("high_open", FLAG)),
+    ),
+    ValueSplit: (("column", INT), ("values", VALUE_SET), ("turns_once", FLAG)),
+    MissingSplit: (("column", INT), ("reason", _or_none(TEXT)), ("turns_once", FLAG)),
     LookupSplit: (("lookup", OBJECT), ("end", INT)),
     Lookup: (("column", INT), ("locate", OBJECT), ("is_increasing", FLAG)),
     ContinuousBins: (("cuts", DOUBLES),),
@@ -225,12 +238,18 @@ STORED_CLASSES: dict[type, tuple[tuple[str, FieldKind], ...]] = {
 CLASS_BY_NAME = {kind.__name__: kind for kind in STORED_CLASSES}
 FACTORIES: dict[str, Any] = {
     function.__name__: function
-    for function in (make_float32_split, make_float64_split, make_lightgbm_split, make_catboost_split)
+    for function in (
+        make_float32_split,
+        make_float64_split,
+        make_lightgbm_split,
+        make_catboost_split,
+        make_onnx_split,
+    )
 }
 SPLITS = (
     *(XGBoostThresholdSplit, XGBoostCategorySplit, SklearnThresholdSplit, SklearnCategorySplit),
     *(LightGBMThresholdSplit, LightGBMCategorySplit, CatBoostThresholdSplit, CatBoostCategorySplit),
-    *(LookupSplit, ComponentSplit),
+    *(LookupSplit, ComponentSplit, OnnxSplit, NumberSplit, ValueSplit, MissingSplit),
 )
 CONTRIBUTIONS = (ScaledShape, NegatedContribution, ListedContribution)
 LOCATORS = (ContinuousBins, CategoryBins, BinLocator)
