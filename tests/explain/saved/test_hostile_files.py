@@ -35,7 +35,7 @@ def refuse(path: Path, **options: Any) -> InputError:
 def test_a_byte_that_was_changed_is_noticed(files: dict[str, Path], tmp_path: Path) -> None:
     content, rng, damaged = files["xgboost"].read_bytes(), random.Random(0), tmp_path / "damaged.ironrule"
     opened = 0
-    for _ in range(60):
+    for _ in range(40):
         place = rng.randrange(len(content))
         damaged.write_bytes(content[:place] + bytes([content[place] ^ (1 << rng.randrange(8))]) + content[place + 1 :])
         try:
@@ -135,7 +135,7 @@ def test_whatever_a_hostile_author_writes_ends_in_an_error_of_ours(
     document = json.loads(parts["explainer.json"])
     places = list_places(document)
     model = [place for place in places if place[0] in ("model", "history", "table")]
-    for _ in range(60):
+    for _ in range(35):
         altered = json.loads(parts["explainer.json"])
         put(altered, rng.choice(model if rng.random() < 0.8 else places), rng.choice(ODD))
         path = write_parts(tmp_path / "a.ironrule", parts | {"explainer.json": json.dumps(altered).encode()})
@@ -149,7 +149,7 @@ def test_whatever_a_hostile_author_writes_ends_in_an_error_of_ours(
 def test_trees_and_codes_that_point_elsewhere_are_refused(array: str, files: dict[str, Path], tmp_path: Path) -> None:
     parts, rng = read_parts(files["xgboost"]), np.random.default_rng(0)
     header, refused = len(parts[array]) - np.load(io.BytesIO(parts[array])).nbytes, 0
-    for _ in range(15):
+    for _ in range(9):
         numbers = np.load(io.BytesIO(parts[array])).copy()
         chosen = rng.integers(0, len(numbers), 5)
         numbers[chosen] = rng.integers(0, np.iinfo(numbers.dtype).max if numbers.dtype.kind in "iu" else 1000, 5)
@@ -159,4 +159,4 @@ def test_trees_and_codes_that_point_elsewhere_are_refused(array: str, files: dic
         except IronruleError:
             refused += 1
     # by what makes no sense, or by the fingerprint of the model; some numbers are of no consequence
-    assert refused >= (10 if array == "arrays/f8.npy" else 15)
+    assert refused >= (5 if array == "arrays/f8.npy" else 9)
