@@ -71,6 +71,8 @@ class BlackBox:
 
     def decide_rows(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
         """The outcome of every row, with a progress bar where that takes long."""
+        if len(codes) == 0:  # an explainer that was saved without its past rows
+            return np.zeros(0, dtype=np.bool_)
         rows = self.batch_rows
         starts = range(0, len(codes), rows)
         parts = track(starts, "Asking the model", len(starts), progress)

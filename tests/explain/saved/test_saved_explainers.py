@@ -188,6 +188,9 @@ def test_a_file_without_history_has_no_past_row_and_says_so(tmp_path: Path) -> N
     assert loaded.where("cf.age >= 18").explain(NEW).cardinality == found.cardinality
     with pytest.raises(InputError, match="past rows"):
         loaded.counterfactuals(NEW).measure()
+    attached = Explainer.load(path, model=fit("xgboost").model)
+    assert attached.confirmed
+    assert attached.counterfactuals(NEW, target=Target(above=0.6)).items
 
 
 @pytest.mark.parametrize("history", [True, False])
