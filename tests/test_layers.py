@@ -28,13 +28,27 @@ LAYERS = (  # from the lowest to the highest; what stands on one line may import
     ("results",),
     ("report",),
     ("explain",),
+    ("integrations",),
     ("server",),
     ("cli", "__main__"),
 )
 LEVELS = {name: level for level, names in enumerate(LAYERS) for name in names}
 BESIDE = ("checker", "shared_reading")  # see tests/checker/test_checker_independence.py
 DISPLAY = ("results/display.py", "report")  # calls what renders a result, when it is displayed
-EXTRAS = {"duckdb", "matplotlib", "onnx", "onnxruntime", "pandas", "polars", "pyarrow", "ray", "skops", "torch", "yaml"}
+EXTRAS = {
+    "duckdb",
+    "matplotlib",
+    "mlflow",
+    "onnx",
+    "onnxruntime",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "ray",
+    "skops",
+    "torch",
+    "yaml",
+}
 DATABASE = "sqlalchemy"  # an extra, except in the server, which does not run without it
 # Used by the server only:
 SERVER = {"cachetools", "fastapi", "psycopg", "pydantic", "python_multipart", "starlette", "uvicorn"}

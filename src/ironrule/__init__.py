@@ -33,6 +33,7 @@ _HOMES = {
     "Anchor": "ironrule.search.anchor",
     "AutoencoderTraining": "ironrule.oracles.latent.dense_network",
     "Batch": "ironrule.results.batch",
+    "BatchComparison": "ironrule.results.comparison",
     "Bins": "ironrule.model.wrappers.handwritten_models",
     "Bounded": "ironrule.verdict.bounded",
     "Budget": "ironrule.verdict.budget",

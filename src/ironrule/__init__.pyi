@@ -50,6 +50,7 @@ from ironrule.results.batch import Batch as Batch, RuleCover as RuleCover
 from ironrule.results.changes.infeasibility import Infeasibility as Infeasibility
 from ironrule.results.changes.menu import ChangeMenu as ChangeMenu
 from ironrule.results.changes.region import CounterfactualRegion as CounterfactualRegion
+from ironrule.results.comparison import BatchComparison as BatchComparison
 from ironrule.results.counterfactuals import (
     ChangeMeasures as ChangeMeasures,
     ChangeSet as ChangeSet,

@@ -22,6 +22,7 @@ from ironrule.model.pipeline import FinalEstimator, build_final_estimator, split
 from ironrule.model.protocol import NormalForm, Unreadable
 from ironrule.model.read_model import TabulatedModel, read_models
 from ironrule.model.readers.registry import get_input_conversion
+from ironrule.model.saved_model import SavedModel
 from ironrule.space.reduced import ReducedSpace, reduce_space
 from ironrule.space.space import Space
 
@@ -77,6 +78,8 @@ def compile_models(
     reads += [] if target.margin else reads[:1]  # the last is the first model as it is
     used = frozenset().union(*map(find_used_features, reads))
     compiled = _compile_reads(tuple(reads), used, reduce_space(space, {*used, *_list_constrained(space), *also}))
+    if isinstance(models[0], SavedModel):
+        return compiled  # it decides by this reading itself, and has nothing else to compare it with
     checked = draw_check_points(compiled.reduced, past)
     outcomes = [_ask_model(box, compiled.reduced, checked) for box in model_set.black_boxes]
     for part, desired in zip(compiled.parts, outcomes, strict=True):

@@ -240,6 +240,8 @@ def _check_model(document: ExplanationDocument, scope: CheckScope) -> str:
     """Whether the model is the one explained: it is known by its decisions on past rows. What stands behind these in
     the document identifies the model for the explainer, and is not checked.
     """
+    if document.history_rows == 0:
+        return "it was explained without past rows: every claim is put to the model at hand"
     if document.model.split("-")[0] != scope.decision_fingerprint:
         raise ClaimUndecided("the explanation is about another model, or other past rows")
     return "the model decides past rows as the one that was explained"

@@ -92,6 +92,8 @@ class ClaimChecker:
 
     def _check_history(self) -> str:
         rows = len(self.scope.past_rows)
+        if self.document.history_rows == 0:
+            return "none is claimed: the explainer had no past rows"
         if self.document.history_rows != rows:
             raise ClaimFailed(f"{self.document.history_rows:,} past rows are claimed, but {rows:,} are at hand")
         return f"{rows:,}, as claimed"
@@ -220,7 +222,7 @@ class ClaimChecker:
                 high[place] = bisect_right(feature.values, short) - 1
             else:
                 low[place] = bisect_left(feature.values, short)
-        covered = len(self.scope.find_rows_inside(low, high))
+        covered = self._count_covered(low, high)
         if covered != wider.coverage:
             raise ClaimFailed(f"the rounded rule covers {covered:,} past rows, not {wider.coverage:,}")
         return "each bound lies within the wider rule, and it covers as many past rows"
@@ -248,10 +250,14 @@ class ClaimChecker:
         return sum({1 << permitted.find_number(self._find_range(plain)) for plain in claim.components})
 
     def _check_coverage(self, claim: RuleClaim, box: BoxCorners) -> str:
-        rows = len(self.scope.find_rows_inside(*box))
+        rows = self._count_covered(*box)
         if rows != claim.coverage:
             raise ClaimFailed(f"{claim.coverage:,} past rows are said to be covered, but {rows:,} are")
-        return f"it covers {rows:,} of {len(self.scope.past_rows):,}"
+        return f"it covers {rows:,} of {self.document.history_rows:,}"
+
+    def _count_covered(self, low: Int32Array, high: Int32Array) -> int:
+        """How many of the past rows that the document speaks of lie in a box; it may speak of none."""
+        return len(self.scope.find_rows_inside(low, high)) if self.document.history_rows else 0
 
     def _check_verdict(self, claim: RuleClaim, box: BoxCorners) -> str:
         if isinstance(claim.verdict, CertificateClaim):

@@ -450,6 +450,7 @@ _parse_document = record_of(dict, {
         "shortest": parse_weight, "is_complete": one_of("is_complete", True, False), "compared": parse_count,
     }),
     "covers_only_instance": one_of("covers_only_instance", True, False),
+    "confirmed_by_model": one_of("confirmed_by_model", True, False),
     "marks": list_of(record_of(dict, {
         "component": parse_count, "reason": one_of("the reason of a mark", "protected", "against direction"),
         "declared": one_of("declared", True, False),
@@ -465,7 +466,9 @@ _parse_document = record_of(dict, {
             "values": _object_of(_parse_local_text), "complete": one_of("complete", True),
         })),
     }, {"outcomes": _object_of(_parse_local_text), "numbers": _object_of(parse_text)}),
-}, checked_only=("format", "statistics", "prefer", "preference", "covers_only_instance", "labels"))  # fmt: skip
+}, checked_only=(
+    "format", "statistics", "prefer", "preference", "covers_only_instance", "confirmed_by_model", "labels",
+))  # fmt: skip
 
 
 def compute_digest(document: Mapping[str, Any]) -> str:

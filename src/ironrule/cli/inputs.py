@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 Row = Mapping[str, Any]
+SAVED_ENDING = ".ironrule"
+SAID_BY_FILE = ("data", "target", "desired", "threshold", "space", "domain", "margin", "models", "measure", "cache")
 MAX_LISTED_ROWS = 5
 MAX_ROW_CHARACTERS = 1_000_000
 ROW_EXPECTED = "a row must be a row number or a JSON object"
@@ -40,7 +42,8 @@ def prepare_row(
     any_outcome: bool = False,
 ) -> tuple[Explainer, Row | int]:
     """The same of files that were read; ``any_outcome``: the row may have the desired outcome."""
-    row = wanted if isinstance(wanted, int) and files.cache else _get_row(wanted, files, options.target)
+    by_number = isinstance(wanted, int) and (files.cache or files.saved is not None)
+    row = wanted if by_number else _get_row(wanted, files, options.target)
     explainer = files.build_explainer(options, constraints)
     if isinstance(wanted, int) and not any_outcome:
         _check_undesired(wanted, explainer)
@@ -70,11 +73,14 @@ class InputFiles:
     space: Space
     cache: Path | None = None
     measure: Any = None  # rows that ladders are measured on: a table, or a path
+    saved: Explainer | None = None  # an explainer that was saved, in the place of all others
 
     def build_explainer(self, options: argparse.Namespace, constraints: Sequence[Constraint]) -> Explainer:
         """An explainer for them; ``ironrule counterfactual`` has no margin."""
         from ironrule.explain.explainer import Explainer
 
+        if self.saved is not None:
+            return self.saved.where(constraints) if constraints else self.saved
         return Explainer(
             self.model,
             self.data,
@@ -94,6 +100,8 @@ def read_files(options: argparse.Namespace) -> InputFiles:
     """Read the model, the data and the space. Categories that the data file has lost are those that the model keeps."""
     from ironrule.model.categories import restore_categories
 
+    if is_saved_explainer(options.model):
+        return _read_saved_explainer(options)
     paths = options.model, *getattr(options, "models", ())
     model, *models = [load_model(path, options.trust, options.trust_pickle) for path in paths]
     desired, cache = parse_desired(options.desired, model, options.threshold), getattr(options, "cache", None)
@@ -109,6 +117,35 @@ def read_files(options: argparse.Namespace) -> InputFiles:
             measured = read_data(measure).drop(columns=options.target or [], errors="ignore")
             measure = restore_categories(model, measured)
     return InputFiles(model=model, models=models, desired=desired, data=data, space=space, cache=cache, measure=measure)
+
+
+def is_saved_explainer(path: Path | None) -> bool:
+    """Whether a path names a saved explainer, by its ending."""
+    return path is not None and path.name.lower().endswith(SAVED_ENDING)
+
+
+def refuse_saved_explainer(path: Path, reason: str) -> None:
+    """Raise InputError if a saved explainer is given where the model itself is needed."""
+    if is_saved_explainer(path):
+        got = f"the saved explainer {path.name!r}"
+        raise InputError(expected=f"MODEL must be the model itself, since {reason}", got=got, code="usage")
+
+
+def _read_saved_explainer(options: argparse.Namespace) -> InputFiles:
+    """An explainer from its file, which says itself what other options would; these are refused."""
+    from ironrule.explain.explainer import Explainer
+    from ironrule.explain.saved.load import get_saved_model
+
+    path = require_file(options.model, "saved explainer", "check the path, or make one: ironrule save MODEL DATA")
+    defaults = getattr(options, "option_defaults", {"domain": "auto", "margin": 0.0})  # of a command without a project
+    for name in SAID_BY_FILE:
+        given = getattr(options, name, None)
+        if given is not None and given != defaults.get(name) and given != []:
+            shown = "DATA" if name == "data" else f"--{name.replace('_', '-')}"
+            expected = f"{path.name} is a saved explainer, which comes with what {shown} would say"
+            raise InputError(expected=expected, got=describe_value(given), hint=f"leave {shown} out", code="usage")
+    explainer = Explainer.load(path)
+    return InputFiles(get_saved_model(explainer), [], desired=None, data=None, space=explainer.space, saved=explainer)
 
 
 def _read_stored_space(options: argparse.Namespace, columns: Sequence[str] | None, cache: Path) -> Space:

@@ -54,7 +54,7 @@ def add_cache_option(parser: argparse.ArgumentParser) -> None:
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """The model file, and what counts as desired."""
-    text = "a fitted model: .skops, .onnx, .pmml, or .pkl and .joblib if trusted"
+    text = "a fitted model: .skops, .onnx, .pmml, .pkl or .joblib if trusted; or a saved explainer: .ironrule (no DATA)"
     parser.add_argument("model", metavar="MODEL", type=Path, nargs="?", help=text)
     need_files(parser, "MODEL")
     add_desired_and_trust_options(parser.add_argument_group("model"))
@@ -75,7 +75,7 @@ def add_row_option(parser: argparse.ArgumentParser, required: bool = True) -> ar
     """The row in question; gives the group, for other choices of rows."""
     group = parser.add_argument_group("row")
     text = "a row number from 0, or a JSON object of column: value"
-    group.add_argument("--row", metavar="ROW", required=required, help=text)
+    group.add_argument("--row", "--row-json", metavar="ROW", required=required, help=text)
     return group
 
 

@@ -15,6 +15,7 @@ from ironrule.cli.commands import (
     check,
     counterfactual,
     demo,
+    drift,
     explain,
     init,
     inspect,
@@ -23,16 +24,17 @@ from ironrule.cli.commands import (
     reasons,
     recheck,
     report,
+    save,
     serve,
 )
 from ironrule.cli.project import add_project_options
 from ironrule.errors import InputError
 
 COMMANDS = (
-    *(demo, init, explain, ladder, batch, report, check, judge, recheck, counterfactual),
-    *(reasons, inspect, serve, audit),
+    *(demo, init, explain, ladder, batch, report, check, judge, recheck, drift, counterfactual),
+    *(reasons, inspect, save, serve, audit),
 )
-WITHOUT_PROJECT = (demo, init, audit)  # no file of the user's is read there
+WITHOUT_PROJECT = (demo, init, drift, audit)  # no file of the user's is read there, or only if it is named
 DESCRIPTION = "Explain one decision of a classifier by a rule without exceptions."
 EPILOG = "Every command has --help, and --json for programs. Set IRONRULE_DEBUG=1 to see the traceback of an error."
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ironrule.cli.inputs import is_saved_explainer
 from ironrule.cli.trust import is_well_known_type
 from ironrule.errors import InputError, describe_value
 from ironrule.space.domain import DOMAIN_MODES
@@ -203,12 +204,14 @@ def apply_project(options: argparse.Namespace) -> None:
         setattr(options, option, defaults[option])
     if _sort_files(options):
         absent = absent - {"data"} | {"model"}
-    if not options.no_project:
+    is_saved = is_saved_explainer(getattr(options, "model", None))  # it says itself what a project file would
+    if not options.no_project and not is_saved:
         here = Path(PROJECT_FILE)
         path = options.project or (here if here.is_file() else None)
         if path is not None:
             _fill_in(options, Project.read(path), absent)
-    missing = [name for name in _list_needed(options) if getattr(options, name.strip("-").lower()) is None]
+    needed = [name for name in _list_needed(options) if not (is_saved and name.strip("-").lower() == "data")]
+    missing = [name for name in needed if getattr(options, name.strip("-").lower()) is None]
     if missing:
         raise InputError(
             f"the following are required: {', '.join(missing)}",

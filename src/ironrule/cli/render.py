@@ -23,6 +23,7 @@ from ironrule.report.text import (
     describe_preference,
     describe_robustness,
     describe_scope,
+    describe_unconfirmed,
     describe_unreadable,
     get_verdict_name,
 )
@@ -66,6 +67,7 @@ def render_explanation(explanation: Explanation) -> str:
         *describe_lone_row(explanation),
         *describe_scope(explanation),
         *describe_marks(explanation),
+        *describe_unconfirmed(explanation.confirmed),
         *describe_preference(explanation),
         *describe_bounds(explanation),
         *describe_robustness(explanation),
@@ -161,6 +163,7 @@ def render_counterfactuals(
         parts.append(format_line(f"Proven: {nearest}{counterfactuals.within}."))
     if counterfactuals.items and counterfactuals.robustness:
         parts.append(format_line(f"Robust: each is reached {counterfactuals.robustness}."))
+    parts += map(format_line, describe_unconfirmed(counterfactuals.confirmed))
     parts += [format_line(f"Region {place}: {region}.") for place, region in enumerate(regions, 1)]
     parts += [] if reason is None else map(format_line, str(reason).splitlines())
     stopped = _render_stop(describe_counterfactuals_stop(counterfactuals.statistics))
@@ -184,7 +187,7 @@ def render_judgements(judgements: Sequence[Judgement]) -> str:
     for judgement in judgements:
         colour = QUALITY_COLOURS.get(judgement.quality, "green")
         parts.append(format_panel(str(judgement.rule), str(judgement.quality), colour))
-        parts += map(format_line, describe_evidence(judgement))
+        parts += map(format_line, (*describe_evidence(judgement), *describe_unconfirmed(judgement.confirmed)))
     return "\n".join(parts)
 
 

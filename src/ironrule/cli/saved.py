@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ironrule.cli.files import require_file
+from ironrule.cli.inputs import is_saved_explainer
 from ironrule.errors import InputError
 from ironrule.report.attachments import read_attached_document
 from ironrule.report.check_command import DATA_PLACEHOLDER, EXPLANATION_FILE, MODEL_PLACEHOLDER, CheckCommand
@@ -78,4 +79,6 @@ def build_check_command(options: argparse.Namespace, explanation: str = EXPLANAT
         values = getattr(options, name, None)
         more += [f"--{name}", *map(str, values)] if values else []
     model, data = str(options.model or MODEL_PLACEHOLDER), str(options.data or DATA_PLACEHOLDER)
+    if is_saved_explainer(options.model):  # a check asks the model itself
+        model = MODEL_PLACEHOLDER
     return CheckCommand(explanation, model, data, tuple(more))

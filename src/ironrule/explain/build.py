@@ -176,6 +176,7 @@ class ExplanationBuilder:
             prefer=options.prefer,
             preference=self.preference,
             covers_only_instance=self._covers_only_instance(wider or ranked[0]),
+            confirmed=context.is_confirmed,
             marks=mark_rule(context, ranked[0].rule),
             lazy_background=LazyValue(self._background),
         )

@@ -20,7 +20,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -45,6 +45,7 @@ from ironrule.model.population import Population
 from ironrule.model.protocol import Model, NormalForm, Unreadable
 from ironrule.model.read_model import list_member_reads, read_models
 from ironrule.model.reduced_model import embed_model, lift_model
+from ironrule.model.saved_model import ATTACH_HINT, SavedModel
 from ironrule.results.scope import DomainSummary, remove_numbers, summarize_domains
 from ironrule.rule.instance_components import ComponentCache
 from ironrule.space.codes import EncodedTable
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 
 
 CHECKED_ROWS = 4096
+TRIED_BATCHES = 32  # of so many points, where there are no past rows
 
 
 MAX_CACHED_CONTEXTS = 16
@@ -191,6 +193,11 @@ class ExplainerContext:
                 f"row {left_out[0]} does not satisfy the constraints on the space", code="row-violates-constraint"
             )
         return places
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the user's own model is there to confirm what its reading says."""
+        return not any(isinstance(model, SavedModel) for model in self.arguments.models)
 
     @property
     def is_robust(self) -> bool:
@@ -319,7 +326,7 @@ def _prepare_model(
     """Refine the domains, and read the models over them; values seen remain where that does not succeed."""
     models, target, table, seen = arguments.models, arguments.target, row_store.table, declared.space
     model_set = build_model_set(models, table, seen, target)
-    checked = _filter_rows(seen, row_store, progress=False, warn=False)[0].points(slice(0, CHECKED_ROWS))
+    checked = _list_checked_points(seen, _filter_rows(seen, row_store, progress=False, warn=False)[0])
     domains = _refine_domains(arguments, seen, model_set, checked, table=table, inserted={})
     refined, gaps = domains.refined, domains.gaps
     if gaps is not None:
@@ -476,7 +483,7 @@ def _read_exactly(
     known: Sequence[NormalForm] = (),
 ) -> ExactReading:
     """Read and compile the models for exact search, if they can be read; ``known`` has their normal forms."""
-    past = codes.points(slice(0, CHECKED_ROWS))
+    past = _list_checked_points(space, codes)
     try:
         also = {j for constraint in changing for j in bind_constraint(constraint, space.features).columns}
         compiled = compile_models(models, model_set, space, past, target, also=also, known=known)
@@ -525,7 +532,8 @@ def extend_context(context: ExplainerContext, names: Iterable[str]) -> Explainer
 def _keep_more_features(context: ExplainerContext, missing: set[int]) -> ExplainerContext:
     """The context whose searches work on these features too."""
     assert context.compiled_model is not None  # or no feature is left out
-    compiled, row = extend_compiled_model(context.compiled_model, missing), context.history.codes.row(0)
+    compiled = extend_compiled_model(context.compiled_model, missing)
+    row = _list_checked_points(context.space, context.history.codes)[0]
     exact = build_exact_reading(
         compiled, context.model, row, engine=context.engine, gaps=_find_reduced_gaps(compiled, context.gaps is not None)
     )
@@ -536,6 +544,36 @@ def _keep_more_features(context: ExplainerContext, missing: set[int]) -> Explain
         extended=ContextCache(),
         **exact._replace(point_model=context.point_model)._asdict(),
     )
+
+
+def require_model(context: ExplainerContext, wanted: str) -> None:
+    """Raise ModelError if the user's own model is not there, which is needed for something."""
+    if not context.is_confirmed:
+        statement = f"{wanted} needs the model itself, and this explainer was loaded without it"
+        raise ModelError(statement, hint=ATTACH_HINT, code="model-required")
+
+
+def raise_without_rows(wanted: str) -> NoReturn:
+    """Raise InputError about what an explainer cannot do that was saved without its past rows."""
+    raise InputError(
+        expected="an explainer must have past rows for this",
+        got=f"{wanted}, from one that was saved without them",
+        hint="load one that was saved with history=True; a row can also be given by its values",
+        code="no-past-rows-saved",
+    )
+
+
+def _list_checked_points(space: Space, codes: EncodedTable) -> Points:
+    """Past rows; where there are none, points that satisfy the constraints, or a ConstraintError if none is found."""
+    if len(codes):
+        return codes.points(slice(0, CHECKED_ROWS))
+    rng = np.random.default_rng(0)
+    for _ in range(TRIED_BATCHES):
+        points = rng.integers(0, space.sizes, size=(CHECKED_ROWS, len(space)), dtype=np.int32)
+        possible = points[space.feasible.admits(points)]
+        if len(possible):
+            return possible
+    raise ConstraintError("no point that satisfies the constraints on the space was found", code="no-past-rows")
 
 
 def _find_model_columns(model: Any, table: Table) -> tuple[str, ...] | None:
@@ -594,7 +632,7 @@ def derive_context(
     gaps, obstacles, seen, known = context.gaps, context.obstacles, space, _list_normal_forms(context)
     if gaps is not None:  # numbers that constraints name, and turns beyond the old ends, join the domains
         model_set = build_model_set(models, context.table, seen, target)
-        checked = history.codes.recode(context.space.features, space.features).points(slice(0, CHECKED_ROWS))
+        checked = _list_checked_points(seen, history.codes.recode(context.space.features, space.features))
         domains = _refine_domains(
             arguments, space, model_set, checked, table=context.table, inserted=inserted or {}, known=known
         )
@@ -657,9 +695,11 @@ def _list_normal_forms(context: ExplainerContext) -> list[NormalForm]:
 
 
 def _find_satisfying_rows(space: Space, codes: EncodedTable) -> BoolArray:
-    """Which past rows satisfy the constraints on the space; raises ConstraintError if none does."""
+    """Which past rows satisfy the constraints on the space; raises ConstraintError if none does, of rows that are
+    there.
+    """
     kept = space.feasible.admits_rows(codes)
-    if not kept.any():
+    if not kept.any() and len(codes):
         raise ConstraintError("no past row satisfies the constraints on the space", code="no-past-rows")
     return kept
 

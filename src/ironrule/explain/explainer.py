@@ -22,6 +22,7 @@ from ironrule.explain.context import (
     ExplainerContext,
     build_context,
     decide_row,
+    require_model,
     restrict_context,
 )
 from ironrule.explain.options import (
@@ -162,6 +163,32 @@ class Explainer:
         explainer._context = context
         return explainer
 
+    def save(self, path: str | Path, *, history: bool = True, overwrite: bool = False) -> Path:
+        """Write this explainer to one file, which opens without the model and its library; the file's path.
+
+        ``history=False`` leaves all past rows out. A file of a model that could not be read opens with the model alone.
+        """
+        from ironrule.explain.saved.save import save_explainer
+
+        return save_explainer(self._context, path, history, overwrite)
+
+    @classmethod
+    def load(
+        cls, path: str | Path, *, model: Any = None, device: str | None = None, progress: bool | None = None
+    ) -> Explainer:
+        """The explainer in a file; with ``model``, the user's own one, which must be the one that was saved.
+
+        Opening a file runs no code of it. Without the model, the reading of it decides (see :attr:`confirmed`).
+        """
+        from ironrule.explain.saved.load import load_explainer
+
+        return cls._from_context(load_explainer(path, model, device, progress))
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the user's own model confirms what is found; not where the explainer was loaded without it."""
+        return self._context.is_confirmed
+
     @property
     def space(self) -> Space:
         """The space that rules speak about."""
@@ -250,7 +277,8 @@ class Explainer:
         rows = f"{format_count(len(self.outcomes), 'past row')}, {int(self.outcomes.sum()):,} desired"
         unused = f"; {format_count(len(self.unused_features), 'feature')} unused" if self.unused_features else ""
         proofs = "rules can be proven" if self.unreadable_reason is None else "rules cannot be proven"
-        return f"<Explainer: {self.space!r}; {rows}{unused}; {proofs}>"
+        alone = "" if self.confirmed else "; loaded without its model"
+        return f"<Explainer: {self.space!r}; {rows}{unused}; {proofs}{alone}>"
 
     def __str__(self) -> str:
         return join_lines(f"{name}: {text}" for name, text in self._list_facts())
@@ -279,7 +307,8 @@ class Explainer:
         but = f", but of {seen} those seen" if self.obstacles else ""
         facts.append(("Numbers", f"any value in their range{but}" if is_interval else "the values seen"))
         can_prove = "yes: the model was read" if reason is None else f"no: the model can only be asked ({reason})"
-        return [*facts, ("Rules can be proven", can_prove)]
+        alone = [] if self.confirmed else [("Confirmed by the model", "no: the explainer was loaded without it")]
+        return [*facts, ("Rules can be proven", can_prove), *alone]
 
     def with_more_rows(self, rows: Any, *, progress: bool | None = None) -> Explainer:
         """An explainer with more past rows: a table or a source like the data. What is known of the old rows stays.
@@ -287,6 +316,7 @@ class Explainer:
         It is the explainer that all rows together would give. Values that are new extend the domains, unless these
         were declared by a ``space``. The model is asked about the new rows alone.
         """
+        require_model(self._context, "adding past rows")
         arguments = self._context.arguments
         past = append_rows(self._context, rows, arguments.space is None, progress)
         encoded = AppendedRowTable(past.table, past.temp_dir)  # the old rows themselves are not needed any more

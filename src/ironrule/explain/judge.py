@@ -149,6 +149,7 @@ class _JudgementBuilder:
             lower_bound=self.lower_bound if compared else 0,
             minimum_weight=self.least if compared else None,
             reason=self._explain_not_judged(finding, rule) if quality is Quality.NOT_JUDGED else None,
+            confirmed=self.context.is_confirmed,
         )
 
     @property

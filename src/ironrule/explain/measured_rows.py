@@ -12,7 +12,7 @@ import numpy as np
 
 from ironrule.arrays import BoolArray
 from ironrule.errors import TableError
-from ironrule.explain.context import ExplainerContext, open_rows
+from ironrule.explain.context import ExplainerContext, open_rows, raise_without_rows
 from ironrule.explain.options import is_mask
 from ironrule.model.blackbox import build_model_set
 from ironrule.model.population import MeasuredRows, Population, split_rows
@@ -28,6 +28,8 @@ def find_population(context: ExplainerContext, progress: bool | None = False, se
 def build_population(context: ExplainerContext, progress: bool | None, seed: int) -> Population:
     """The same, made anew."""
     measure, history = context.arguments.measure, context.history
+    if context.row_count == 0:
+        raise_without_rows("a ladder, whose rungs are measured on past rows")
     if measure is None:
         is_measured = split_rows(context.space, history.codes, seed)
         return Population(~is_measured, _take_measured(context, is_measured), "split", seed)

@@ -15,7 +15,13 @@ import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points
 from ironrule.errors import ModelError, TableError
-from ironrule.model.decision import Decision, DecisionTarget, build_target_decision, require_probability_threshold
+from ironrule.model.decision import (
+    Decision,
+    DecisionTarget,
+    OwnDecision,
+    build_target_decision,
+    require_probability_threshold,
+)
 from ironrule.model.scores import Score, build_score, raise_without_scores
 from ironrule.progress import track
 from ironrule.space.codes import EncodedTable
@@ -65,6 +71,8 @@ class BlackBox:
 
     def decide_rows(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
         """The outcome of every row, with a progress bar where that takes long."""
+        if len(codes) == 0:  # an explainer that was saved without its past rows
+            return np.zeros(0, dtype=np.bool_)
         rows = self.batch_rows
         starts = range(0, len(codes), rows)
         parts = track(starts, "Asking the model", len(starts), progress)
@@ -84,7 +92,8 @@ def build_black_box(model: Any, table: Table, space: Space, target: DecisionTarg
     decision = build_target_decision(model, target)
     layout = make_layout_builder(model, table)(space.features)
     box = BlackBox(layout, decision, score=build_score(model, target))
-    _check_layout(box, table, space)
+    if not isinstance(model, OwnDecision):
+        _check_layout(box, table, space)
     return box
 
 

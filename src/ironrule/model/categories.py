@@ -24,6 +24,7 @@ from ironrule.model.readers.library_class import get_library_class_name
 from ironrule.model.readers.lightgbm_models import read_category_labels as read_lightgbm_labels
 from ironrule.model.readers.sklearn_thresholds import get_wrapped_estimator, is_threshold_wrapper
 from ironrule.model.readers.xgboost_models import read_category_labels as read_xgboost_labels
+from ironrule.model.saved_model import SavedModel
 from ironrule.space.feature import is_missing
 from ironrule.space.table import to_python_value
 
@@ -76,11 +77,15 @@ def _parse_number(value: Any) -> float | None:
 
 def find_category_lists(model: Any, names: Sequence[str]) -> dict[str, CategoryList]:
     """The lists of categories that a model keeps, by the data's names of the columns."""
+    if isinstance(model, SavedModel):
+        return {name: kept for name, kept in model.category_lists.items() if name in names}
     return _match_lists(_unwrap(model), names, _list_kept)
 
 
 def find_pandas_categories(model: Any, names: Sequence[str]) -> dict[str, CategoryList]:
     """The same of the columns alone that the model takes as pandas categories and not otherwise."""
+    if isinstance(model, SavedModel):
+        return {name: kept for name, kept in find_category_lists(model, names).items() if kept.as_pandas}
     return _match_lists(_unwrap(model), names, _list_boosted)
 
 

@@ -17,10 +17,11 @@ where no score comes within the margin of the threshold: that is the same model 
 from __future__ import annotations
 
 import datetime
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
 
@@ -65,6 +66,18 @@ class Decision:
             raise OutcomeError(expected=rule, got=f"labels {seen}")
 
 
+class OwnDecision(ABC):
+    """A model of ours that knows what it decides, and is not asked for labels or scores."""
+
+    @abstractmethod
+    def build_decision(self, target: DecisionTarget) -> Decision:
+        """Its decision for a target; raises ModelError if it has none."""
+
+    @abstractmethod
+    def raise_other_target(self) -> NoReturn:
+        """Raise ModelError about a target that it knows nothing of."""
+
+
 def build_decision(model: Any, desired: Any, threshold: float | None, direction: Direction = "above") -> Decision:
     """The decision of an estimator (anything with ``predict``) or of a plain function."""
     if threshold is not None and not is_finite_number(threshold):
@@ -87,6 +100,8 @@ def build_decision(model: Any, desired: Any, threshold: float | None, direction:
 
 def build_target_decision(model: Any, target: DecisionTarget) -> Decision:
     """The decision of a model for a target, which may be a band of scores."""
+    if isinstance(model, OwnDecision):
+        return model.build_decision(target)
     if target.upper is None:
         return build_decision(model, target.desired, target.threshold, target.direction)
     too_high = build_decision(model, target.desired, target.upper)
@@ -494,6 +509,8 @@ class DecisionTarget:
         if distance == 0 or self.threshold is not None:
             away = distance if self.direction == "below" else -distance
             return None if self.threshold is None else self.threshold + away
+        if isinstance(model, OwnDecision):
+            model.raise_other_target()
         classes = read_classes(model)
         if classes is None and not hasattr(model, "predict"):
             return DEFAULT_THRESHOLD - distance

@@ -24,6 +24,7 @@ from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
 from ironrule.model.readers.sklearn_thresholds import get_wrapped_estimator, is_threshold_wrapper, wrap_estimator
+from ironrule.model.saved_model import SavedModel, SavedTransform
 from ironrule.model.wrappers.pretrained import ModelPreparation, ModelWithPreparation
 from ironrule.space.feature import is_missing
 
@@ -63,8 +64,10 @@ class TransformerSteps:
         return table
 
 
-def split_pipeline(model: Any) -> tuple[TransformerSteps | None, Any]:
+def split_pipeline(model: Any) -> tuple[TransformerSteps | SavedTransform | None, Any]:
     """What prepares a table for the final estimator (None: nothing), and that estimator; raises Unreadable."""
+    if isinstance(model, SavedModel):
+        return model.transform, model
     if isinstance(model, JointModel):
         require_readable(model.shared is not None, "several models have no final estimator in common")
         model = model.shared
@@ -161,12 +164,14 @@ class ColumnSources:
         return ColumnSources(None, self.every)
 
 
-def find_unordered_columns(steps: TransformerSteps | None, width: int) -> dict[int, str]:
+def find_unordered_columns(steps: TransformerSteps | SavedTransform | None, width: int) -> dict[int, str]:
     """The columns of a table of this width, by position, that some step may not let rise or fall all the way, with the
     reason. Every column that may reach such a step counts.
     """
     if steps is None:
         return {}
+    if isinstance(steps, SavedTransform):
+        return dict(steps.unordered)
     found: dict[int, str] = {}
     sources = ColumnSources(tuple(frozenset((place,)) for place in range(width)), frozenset(range(width)))
     _add_unordered(steps.transformers, sources, found)

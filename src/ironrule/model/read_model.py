@@ -29,6 +29,7 @@ from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Tree, TreeS
 from ironrule.model.pipeline import split_pipeline
 from ironrule.model.protocol import NormalForm, Unreadable, require_readable
 from ironrule.model.readers.registry import get_input_conversion, read_estimator
+from ironrule.model.saved_model import SavedModel
 from ironrule.space.reduced import ReducedSpace
 from ironrule.space.space import Space
 
@@ -190,6 +191,8 @@ def list_member_reads(model: Any, read: TabulatedModel) -> list[tuple[Any, Tabul
 
 def _read_target(estimator: Any, target: DecisionTarget) -> NormalForm:
     """The normal form of an estimator for a target, which may be a band of scores."""
+    if isinstance(estimator, SavedModel):
+        return estimator.get_normal_form(target)
     if target.upper is None:
         return read_estimator(estimator, target.desired, target.threshold, target.direction)
     low_enough = read_estimator(estimator, target.desired, target.upper).negate()

@@ -19,6 +19,7 @@ from ironrule.model.decision import (
     Ask,
     DecisionTarget,
     Direction,
+    OwnDecision,
     ask_model,
     drop_single_column,
     read_classes,
@@ -121,6 +122,8 @@ def raise_without_scores(got: str) -> NoReturn:
 
 def build_score(model: Any, target: DecisionTarget) -> Score | None:
     """The score of an estimator or of a plain function that was checked before; None if it has none."""
+    if isinstance(model, OwnDecision):
+        return None
     threshold, direction = target.threshold, target.direction
     labels = read_classes(model) if hasattr(model, "predict") else None
     if not labels:  # a function, or a regression

@@ -58,6 +58,7 @@ def render_explanation(explanation: Explanation) -> str:
         coverage=f"{shown.coverage:,} of {past_rows}",
         details=[
             *text.describe_marks(explanation),
+            *text.describe_unconfirmed(explanation.confirmed),
             *text.describe_lone_row(explanation),
             *text.describe_undecided(explanation),
             *text.describe_preference(explanation),

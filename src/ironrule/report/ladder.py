@@ -121,7 +121,9 @@ def describe_missing_short_rule(ladder: Ladder) -> list[str]:
 
 def describe_notes(ladder: Ladder) -> list[str]:
     """What the bounds rest on, and the marks of the last rule, such as a protected feature that it uses."""
-    return [*describe_measured_rows(ladder), *text.describe_marks(ladder.explanation)]
+    explanation = ladder.explanation
+    notes = (*text.describe_marks(explanation), *text.describe_unconfirmed(explanation.confirmed))
+    return [*describe_measured_rows(ladder), *notes]
 
 
 def format_ladder(ladder: Ladder) -> str:

@@ -55,6 +55,12 @@ def describe_marks(explanation: Explanation) -> list[str]:
     return [f"Note: {mark.describe(explanation.rule)}." for mark in explanation.marks]
 
 
+def describe_unconfirmed(confirmed: bool) -> list[str]:
+    """That the user's own model was not there, where that is so."""
+    text = "Not confirmed by the model itself: the explainer was loaded without it, and speaks by its reading of it."
+    return [] if confirmed else [text]
+
+
 def describe_scope(explanation: Explanation) -> list[str]:
     """For whom the rule holds: the domains of numbers, and the constraints, if there are any."""
     constraints = " and ".join(map(_parenthesize, explanation.constraints))
@@ -131,6 +137,7 @@ def describe_details(explanation: Explanation) -> list[str]:
     """What else is known of the rule and of the search for it."""
     return [
         *describe_marks(explanation),
+        *describe_unconfirmed(explanation.confirmed),
         *describe_undecided(explanation),
         *describe_preference(explanation),
         *describe_bounds(explanation),
@@ -290,7 +297,8 @@ def collect_labels(explanation: Explanation, friendly: bool = False) -> FeatureL
 
 def format_judgement(judgement: Judgement) -> str:
     """The rule, its class, and what shows it."""
-    return join_lines([str(judgement.rule), f"Quality: {judgement.quality}.", *describe_evidence(judgement)])
+    evidence = [*describe_evidence(judgement), *describe_unconfirmed(judgement.confirmed)]
+    return join_lines([str(judgement.rule), f"Quality: {judgement.quality}.", *evidence])
 
 
 def describe_evidence(judgement: Judgement) -> list[str]:

@@ -131,6 +131,7 @@ def _collect_scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
         *facts,
         ("Model (SHA-256)", explanation.model or "not recorded"),
         ("Model could be read", "yes" if unreadable is None else f"no: {unreadable}"),
+        ("Confirmed by the model itself", "yes" if explanation.confirmed else "no: by a saved reading of it alone"),
         ("Desired", _describe_desired(explanation)),
         ("Threshold", "the model's own" if decision.threshold is None else repr(float(decision.threshold))),
         ("Margin", repr(float(decision.margin))),

@@ -42,6 +42,9 @@ from ironrule.wording import escape_controls, format_count, format_repr, render_
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from ironrule.results.comparison import BatchComparison
+    from ironrule.results.judgement import Recheck
+
 
 OWN_COLUMNS = ("rule", "low", "high")  # the columns of a rule with its row's own values
 
@@ -221,6 +224,16 @@ class Batch(Sequence[Explanation]):
         """
         names = ("row", "point", "rule", "low", "high", "wider", "wider_low", "wider_high")
         return find_rule_cover(self.columns(*names), wider, seconds)
+
+    def compare(self, other: Batch, *, recheck: Recheck | None = None) -> BatchComparison:
+        """How explanations changed from this batch to another one, such as that of a new model, or of the next month.
+
+        Which rules of this batch still hold is said as far as the other one shows it; a ``recheck`` of this batch by
+        the new model (``explainer.recheck(batch)``) says it of all.
+        """
+        from ironrule.results.comparison import compare_batches
+
+        return compare_batches(self, other, recheck)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """A plot on matplotlib's axes: what share is proven, how long rules are, which features they name."""

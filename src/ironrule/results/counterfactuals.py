@@ -88,6 +88,7 @@ class Counterfactuals(Sequence[Counterfactual]):
     target: Target | None = None
     margin: float = 0.0
     further_models: int = 0
+    confirmed: bool = True  # whether the user's own model was there to confirm what its reading says
     domains: Mapping[str, DomainSummary] = field(default_factory=dict)
     lazy_measures: LazyValue[tuple[ChangeMeasures, ...]] | None = field(default=None, compare=False, repr=False)
 
@@ -147,6 +148,7 @@ class Counterfactuals(Sequence[Counterfactual]):
             **({} if self.target is None else {"target": self.target.to_dict()}),
             **({"margin": self.margin} if self.margin else {}),
             **({"further_models": self.further_models} if self.further_models else {}),
+            **({} if self.confirmed else {"confirmed_by_model": False}),
             "seed": self.statistics.seed,
             "evaluations": self.statistics.evaluations,
             "seconds": self.statistics.seconds,
@@ -180,6 +182,7 @@ class Counterfactuals(Sequence[Counterfactual]):
                 target=Target.from_dict(data["target"]) if "target" in data else None,
                 margin=float(data.get("margin", 0.0)),
                 further_models=int(data.get("further_models", 0)),
+                confirmed=data.get("confirmed_by_model", True),
                 domains={name: DomainSummary.from_dict(one) for name, one in data.get("domains", {}).items()},
             )
             return found.with_labels(Labels.from_dict(data["labels"])) if "labels" in data else found
@@ -216,7 +219,8 @@ class Counterfactuals(Sequence[Counterfactual]):
 
     def __str__(self) -> str:
         if self.items:
-            return join_lines(f"{place}. {item}" for place, item in enumerate(self.items, 1))
+            note = [] if self.confirmed else ["Not confirmed by the model itself, but by a saved reading of it."]
+            return join_lines([*(f"{place}. {item}" for place, item in enumerate(self.items, 1)), *note])
         if self.proven:
             return "there is no counterfactual"
         stopped = self.statistics.stopped

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ironrule.results.batch import Batch, RuleCover
     from ironrule.results.changes.menu import ChangeMenu
     from ironrule.results.changes.region import CounterfactualRegion
+    from ironrule.results.comparison import BatchComparison
     from ironrule.results.counterfactuals import Counterfactuals
     from ironrule.results.diagnosis import Diagnosis
     from ironrule.results.explanation import Explanation
@@ -230,3 +231,32 @@ def write_batch_report(
     names = [f"row {row}" for row in batch.rows]
     text = audiences.render_batch_report(explanations, audience, names, batch.space, report=report, rows=batch.rows)
     return audiences.save_text(text, path)
+
+
+def format_comparison(comparison: BatchComparison) -> str:
+    """A comparison of two batches as text."""
+    from ironrule.report import comparison as report
+
+    return report.format_comparison(comparison)
+
+
+def render_comparison(comparison: BatchComparison) -> str:
+    """A comparison of two batches as HTML for a notebook."""
+    from ironrule.report import comparison as report
+
+    return report.render_comparison(comparison)
+
+
+def plot_comparison(comparison: BatchComparison, ax: Axes | None) -> Axes:
+    """A plot of a comparison on matplotlib's axes."""
+    from ironrule.report.comparison import draw_comparison
+    from ironrule.report.plots import matplotlib_plots
+
+    return matplotlib_plots.draw_on_axes(draw_comparison(comparison), ax)
+
+
+def write_comparison_report(comparison: BatchComparison, path: str | Path | None) -> str:
+    """A comparison as one HTML page, also written to ``path`` where one is given."""
+    from ironrule.report import audiences, comparison as report
+
+    return audiences.save_text(report.render_comparison_page(comparison), path)

@@ -148,6 +148,7 @@ _counterfactuals = _record(
     instance=_mapping_to(_check_value),
     counterfactuals=_list_of(_counterfactual),
     proven=_flag,
+    confirmed_by_model=_flag,
     resolution=_number,
     statistics=_statistics,
     domains=_mapping_to(_domain),
@@ -155,7 +156,7 @@ _counterfactuals = _record(
 _document = _record(
     **dict.fromkeys(("history_rows", "model_count"), _integer),
     **dict.fromkeys(("space", "model"), _text),
-    **dict.fromkeys(("wider_is_maximal", "covers_only_instance"), _flag),
+    **dict.fromkeys(("wider_is_maximal", "covers_only_instance", "confirmed_by_model"), _flag),
     instance=_mapping_to(_check_value),
     rules=_list_of(_ranked),
     wider=_optional(_ranked),

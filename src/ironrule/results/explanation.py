@@ -227,6 +227,7 @@ class Explanation:
     prefer: Literal["length", "coverage"] = "length"
     preference: CoveragePreference | None = None  # where coverage was preferred, and the shortest rule is proven
     covers_only_instance: bool = False  # whether the rule shown covers no other past row than the one explained
+    confirmed: bool = True  # whether the user's own model was there to confirm what its reading says
     marks: tuple[RuleMark, ...] = ()  # components of the best rule to note, by the roles of their features
     lazy_changes: LazyValue[SuggestedChanges] | None = field(default=None, compare=False, repr=False)
     lazy_background: LazyValue[Background] | None = field(default=None, compare=False, repr=False)
@@ -370,6 +371,8 @@ class Explanation:
             document["preference"] = self.preference.to_dict()
         if self.covers_only_instance:
             document["covers_only_instance"] = True
+        if not self.confirmed:
+            document["confirmed_by_model"] = False
         if self.marks:
             document["marks"] = [mark.to_dict() for mark in self.marks]
         if self.changes is not None:
@@ -422,6 +425,7 @@ class Explanation:
                 prefer=data.get("prefer", "length"),
                 preference=None if preference is None else CoveragePreference.from_dict(preference),
                 covers_only_instance=data.get("covers_only_instance", False),
+                confirmed=data.get("confirmed_by_model", True),
                 marks=tuple(map(RuleMark.from_dict, data.get("marks", ()))),
                 lazy_changes=_read_changes(data.get("changes")),
             )

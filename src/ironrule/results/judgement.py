@@ -56,6 +56,7 @@ class Judgement:
     lower_bound: ExactNumber = 0
     minimum_weight: ExactNumber | None = None
     reason: str | None = None
+    confirmed: bool = True  # whether the user's own model was there to confirm what its reading says
 
     @property
     def cardinality(self) -> int:
@@ -83,6 +84,7 @@ class Judgement:
             "lower_bound": number_to_json(self.lower_bound),
             "minimum_weight": None if self.minimum_weight is None else number_to_json(self.minimum_weight),
             "reason": self.reason,
+            **({} if self.confirmed else {"confirmed_by_model": False}),
         }
 
     def __str__(self) -> str:

@@ -78,6 +78,9 @@ def parse_row_number(number: int, rows: int) -> int:
     """The number of one of so many rows; raises TableError if there is none. Numbers count from 0, and from there on:
     a row that is -1 by mistake must not be taken for the last one.
     """
+    if rows == 0:
+        statement = "rows cannot be named by number, since there are no past rows here"
+        raise TableError(statement, hint="give the row by its values", code="no-past-rows-saved")
     if not 0 <= number < rows:
         rule = f"the row number must be from 0 to {rows - 1} ({format_count(rows, 'row')})"
         raise TableError(expected=rule, got=describe_value(int(number)), hint="row numbers count from 0")

@@ -284,6 +284,16 @@ def test_a_network_in_an_onnx_file_is_read_and_its_rule_proven(run, tmp_path: Pa
     assert "Verdict: proven" in result.text
 
 
+def test_a_log_gets_a_line_for_every_explanation(files, run, refused, tmp_path):
+    log = tmp_path / "explanations.jsonl"
+    for _ in range(2):
+        assert run("explain", *files.ask("--target", "paid", "--log", str(log))).code == 0
+    lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert [line["attributes"]["ironrule.verdict"] for line in lines] == ["proven", "proven"]
+    assert "ironrule.instance" not in lines[0]["attributes"]
+    assert "cannot write" in refused("explain", *files.ask("--target", "paid", "--log", str(tmp_path / "no" / "x")))
+
+
 def test_converted_trees_and_pmml_files_are_read_and_their_rules_proven(run, tmp_path: Path):
     pytest.importorskip("onnxruntime")
     forest = Path(__file__).parents[2] / "model" / "readers" / "onnx_files" / "columns_forest.onnx"

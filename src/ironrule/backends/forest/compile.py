@@ -12,12 +12,9 @@ tree guards it: where a point breaks a constraint the sum is minus infinity, els
 proof need to know nothing about constraints. Features that constraints tie together are looked at as one table over
 all their combinations, cut along one feature after the other, equal slices together.
 
-**Slack.** How far a margin may be off: by the model's own arithmetic, as its normal form says, and by ours. A sum of
-m numbers in double precision errs by at most m half units of the last place of their sizes. Four times that is
-allowed here: a checker of a bound may add in another order, and must come to the same end. Behind a link the sum is
-taken that much higher (for what may be) or lower (for what surely is), since links rise; a logistic function itself
-is taken to be good to 32 units. One value alone, added to the offset and compared with zero, is exact: the sign of a
-sum of two numbers is.
+**Slack.** How far a margin may be off: by the model's own arithmetic, as its normal form says, and by ours
+(:mod:`ironrule.model.normal_form.rounding`). Behind a link the sum is taken that much higher (for what may be) or lower
+(for what surely is), since links rise.
 
 **Single points.** The margins of a compiled forest at a point, and whether they settle the decision.
 """
@@ -43,51 +40,12 @@ from ironrule.backends.forest.leaf_boxes import (
 from ironrule.jit import ONE, kernel, kernel_helper
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.cells import Cells, DistinctSplits, build_cell_masks, build_cells, compute_starts
+from ironrule.model.normal_form.rounding import ROUNDING, bound_sum_error, compute_slack
 from ironrule.model.normal_form.splits import CodeRangeSplit, build_class_tree
 from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Term, Tree, TreeSplit, TreeSum
 from ironrule.model.protocol import Unreadable
 from ironrule.space.constraints.feasible import FeasibleRegion
 from ironrule.space.space import Space
-
-# Four half units of the last place of a double (see Slack above).
-ROUNDING = 2.0**-51
-LOGISTIC_UNITS = 32
-CHECKER_FACTOR = 1.25  # a checker bounds the model's rounding by itself, and may come to somewhat more
-
-
-def bound_group_size(group: LinkedGroup) -> float:
-    """How large the sum of a group's trees can be; what cannot occur does not count."""
-    return sum(float(np.abs(tree.value[tree.value > -np.inf]).max(initial=0.0)) for tree in group.trees)
-
-
-def bound_sum_error(group: LinkedGroup) -> float:
-    """How far the sum of a group's trees may be off."""
-    count = len(group.trees)
-    return group.rounding_error + ((count + 2) * ROUNDING * bound_group_size(group) if count > 1 else 0.0)
-
-
-def compute_slack(margin: Margin) -> float:
-    """Within this of zero, only the model itself can say whether a margin is positive."""
-    reach, own = abs(margin.offset), 0.0
-    # `reach` bounds the size of all that is added up; `own` is the error of the groups' sums.
-    for group in margin.groups:
-        reach += bound_group_size(group) if group.link.kind == "identity" else abs(group.link.scale)
-        own += _bound_linked_error(group)
-    # One exact value plus the offset: the sign of such a sum is exact, so there is nothing to allow for.
-    if margin.error == 0.0 and own == 0.0 and len(margin.groups) <= 1:
-        return 0.0
-    error = CHECKER_FACTOR * margin.error
-    return error + own + ROUNDING * ((len(margin.groups) + 2) * reach + 8 * error)
-
-
-def _bound_linked_error(group: LinkedGroup) -> float:
-    """How far a group may be off behind its link. Zero for a step: `apply_link` adds the error to its sum before."""
-    link = group.link
-    if link.kind == "identity":
-        return bound_sum_error(group)
-    if link.kind == "step":
-        return 0.0
-    return abs(link.scale) * (abs(link.slope) * bound_group_size(group) + abs(link.shift) + LOGISTIC_UNITS) * ROUNDING
 
 
 def convert_terms_to_trees(margin: Margin, columns: TabulatedColumns) -> Margin:

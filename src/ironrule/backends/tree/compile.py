@@ -26,8 +26,10 @@ import numpy as np
 
 from ironrule.arrays import BoolArray, Int32Array, Int64Array, Points, UInt64Array
 from ironrule.backends.forest.compile import CompiledForest, decide_points
+from ironrule.errors import ModelError
 from ironrule.jit import ONE, ZERO, kernel, kernel_helper, popcount
 from ironrule.model.protocol import Model, Unreadable
+from ironrule.model.saved_model import UNDECIDED
 from ironrule.space.space import Space
 
 # Columns of the matrix of nodes; CHILD is a node's first child, SIBLING the next child of its parent, -1 for none.
@@ -443,7 +445,12 @@ def _decide_leaves(grown: _LeafTreeBuilder, forests: Sequence[CompiledForest], m
     """Which leaves are desired. Where rounding leaves it open the model's corners decide; None if they do not."""
     low = np.array([corner for corner, _ in grown.corners], dtype=np.int32)
     high = np.array([corner for _, corner in grown.corners], dtype=np.int32)
-    at_low, at_high = model.desired(low), model.desired(high)
+    try:
+        at_low, at_high = model.desired(low), model.desired(high)
+    except ModelError as error:
+        if error.code != UNDECIDED:
+            raise
+        return None  # a saved model does not decide its own corners where rounding leaves them open
     possible, sure = _evaluate_margins(forests, low)
     # The reading must agree with the model at both corners of every leaf, as far as rounding does not leave it open.
     for points, answers in ((low, at_low), (high, at_high)):

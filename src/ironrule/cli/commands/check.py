@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ironrule.cli import options as shared
-from ironrule.cli.inputs import read_files, read_labels
+from ironrule.cli.inputs import read_files, read_labels, refuse_saved_explainer
 from ironrule.cli.output import CommandResult
 
 NAME, HELP = "check", "verify an explanation or a ladder against a model and data"
@@ -59,6 +59,7 @@ def run(options: argparse.Namespace) -> CommandResult:
 
     constraints = shared.parse_constraints(options)
     document = parse_explanation_file(parse_document, options.explanation)
+    refuse_saved_explainer(options.model, "a check asks the model itself")
     files = read_files(options)
     compared = options.desired is not None or options.threshold is not None
     found = check(

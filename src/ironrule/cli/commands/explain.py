@@ -45,6 +45,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "rows to measure that bound on, best ones that the model was not trained on (default: half of DATA)"
     parser.add_argument("--measure", metavar="FILE", type=Path, help=text)
     parser.add_argument("--diagnose", action="store_true", help="also say what makes the rule long")
+    text = "also append one line of JSON to a log, without the person's values (see docs/pipelines.md)"
+    parser.add_argument("--log", metavar="FILE", type=Path, help=text)
     shared.add_output_option(parser, "the explanation (.json, .html or .txt)")
 
 
@@ -62,6 +64,10 @@ def run(options: argparse.Namespace) -> CommandResult:
     with show_spinner():
         ladder = build_shown_ladder(explainer, row, options, search)
         explanation = explainer.explain(row, **search.to_kwargs()) if ladder is None else ladder.explanation
+    if options.log is not None:
+        from ironrule.integrations.json_logs import append_to_log
+
+        append_to_log(options.log, explanation if ladder is None else ladder)
     view = _render(explanation, ladder, options.most)
     if options.most is None:  # what is stored is the explanation, unless a ladder was asked for
         ladder = None

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ironrule.cli import options as shared
 from ironrule.cli.files import require_file
-from ironrule.cli.inputs import read_files
+from ironrule.cli.inputs import read_files, refuse_saved_explainer
 from ironrule.cli.output import CommandResult
 from ironrule.errors import InputError, MissingExtraError, describe_value
 
@@ -172,6 +172,7 @@ def _build_served_model(options: argparse.Namespace, title: str | None) -> Serve
         got = f"{'--data' if options.model is None else '--model'} alone"
         hint = "leave out both to serve the bundled data"
         raise InputError(expected="--model and --data must be given together", got=got, hint=hint)
+    refuse_saved_explainer(options.model, "the server asks the model itself")
     constraints, files = shared.parse_constraints(options), read_files(options)
     return ServedModel.from_model(
         files.model,

@@ -145,4 +145,5 @@ def find_past_counterfactuals(
     order = np.argsort(distance.table[distance.starts + past].sum(axis=1), kind="stable")[: options.k]
     items = tuple(map(case.build_counterfactual, past[order]))
     instance = context.space.decode_row(decide_row(context, row)[0])
-    return Counterfactuals(instance, items, build_statistics(meter, "PastRows", options.seed, None))
+    statistics = build_statistics(meter, "PastRows", options.seed, None)
+    return Counterfactuals(instance, items, statistics, confirmed=context.is_confirmed)

@@ -108,6 +108,7 @@ def find_counterfactuals(
         target=changes.target,
         margin=changes.margin,
         further_models=len(changes.models),
+        confirmed=context.is_confirmed,
         domains=domains,
         lazy_measures=LazyValue(lambda: measure_counterfactuals(context, instance, found.items, row_cost)),
     )

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array
-from ironrule.explain.context import ExplainerContext
+from ironrule.explain.context import ExplainerContext, raise_without_rows
 from ironrule.explain.counterfactuals.costs.row_cost import RowCost
 from ironrule.results.counterfactuals import ChangeMeasures
 from ironrule.rule.counterfactual import Counterfactual
@@ -25,6 +25,8 @@ def measure_counterfactuals(
     context: ExplainerContext, instance: Mapping[str, Value], items: Sequence[Counterfactual], row_cost: RowCost | None
 ) -> tuple[ChangeMeasures, ...]:
     """The measures of some counterfactuals of a row; without a cost of the user's own, cost is the sum of distances."""
+    if context.row_count == 0:
+        raise_without_rows("measures of counterfactuals")
     return tuple(_measure(context, instance, item, row_cost) for item in items)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ironrule.arrays import Points
 from ironrule.backends.nearest import NearestCounterfactuals
-from ironrule.errors import ConstraintError
+from ironrule.errors import ConstraintError, ModelError
 from ironrule.explain.context import EncodedRow, ExplainerContext
 from ironrule.explain.counterfactuals.additive import find_additive_changes
 from ironrule.explain.counterfactuals.changed_rows import require_rows_desired
@@ -32,6 +32,7 @@ from ironrule.explain.options import parse_budget
 from ironrule.explain.query import build_case
 from ironrule.explain.roles import list_guessed_constraints, list_limits
 from ironrule.model.protocol import Unreadable
+from ironrule.model.saved_model import UNDECIDED
 from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.results.advice import SuggestedChanges
 from ironrule.results.explanation import Explanation
@@ -64,11 +65,16 @@ def suggest_changes(
             raise
         return SuggestedChanges((), proven=context.gaps is None, complete=True, limits=limits)
     query, run = BoxQuery(case, case.components.box(0), k), Run(Meter(budget), np.random.default_rng(seed))
-    found = find_additive_changes(context, query, run)
-    if found is None:
-        found = describe_changes(context, query, _search_changes(context, query, run), run)
-    found = make_readable(context, query, found, run)
-    require_rows_desired(context, found.list_unasked_rows())
+    try:
+        found = find_additive_changes(context, query, run)
+        if found is None:
+            found = describe_changes(context, query, _search_changes(context, query, run), run)
+        found = make_readable(context, query, found, run)
+        require_rows_desired(context, found.list_unasked_rows())
+    except ModelError as error:
+        if error.code != UNDECIDED:
+            raise
+        return SuggestedChanges((), proven=False, complete=False, limits=limits)  # only the model itself could say
     proven = found.proven or found.proven_count > 0
     shown = found.items[: found.proven_count] if proven else found.items
     return SuggestedChanges(shown, proven, complete=found.proven, limits=limits, resolution=found.resolution)

@@ -190,10 +190,11 @@ def _build_splits(splits: Sequence[TreeSplit], levels: IntpArray, leaves: int) -
     border = np.array([np.float32(split.border) for split in numeric] + [0.0], dtype=np.float64)
     asked = np.concatenate([levels, np.full(leaves, len(splits))])
     others = {node: splits[k] for node, k in enumerate(levels.tolist()) if numeric[k] is not splits[k]}
-    return ThresholdSplits(column[asked], border[asked], kind[asked], _make_split, others)
+    return ThresholdSplits(column[asked], border[asked], kind[asked], make_catboost_split, others)
 
 
-def _make_split(column: int, border: float, nan_left: int) -> TreeSplit:
+def make_catboost_split(column: int, border: float, nan_left: int) -> TreeSplit:
+    """CatBoost's numeric split."""
     return CatBoostThresholdSplit(column, border, bool(nan_left))
 
 

@@ -218,13 +218,14 @@ def _read_tree(tree: dict[str, str], labels: dict[int, CategoryLabels], share: f
         np.concatenate([np.where(single, -1, columns), ends])[order].astype(np.int32),
         np.concatenate([thresholds, ends])[order],
         np.concatenate([kinds >> 1, ends])[order].astype(np.int32),
-        _make_split,
+        make_lightgbm_split,
         {int(place[node]): asked(node) for node in np.flatnonzero(single).tolist()},
     )
     return Tree(splits, lefts, rights, np.concatenate([np.zeros(count), leaves * share])[order])
 
 
-def _make_split(column: int, threshold: float, kind: int) -> TreeSplit:
+def make_lightgbm_split(column: int, threshold: float, kind: int) -> TreeSplit:
+    """LightGBM's numeric split, of a kind with its flag and what counts as missing."""
     return LightGBMThresholdSplit(column, threshold, bool(kind & 1), kind >> 1)
 
 

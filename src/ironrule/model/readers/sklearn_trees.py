@@ -74,11 +74,13 @@ class SklearnCategorySplit:
         return np.array([v in self.left or (self.missing_left and v not in self.right) for v in seen], np.bool_)
 
 
-def _make_float32_split(column: int, threshold: float, missing_left: int) -> TreeSplit:
+def make_float32_split(column: int, threshold: float, missing_left: int) -> TreeSplit:
+    """The split of scikit-learn's plain trees."""
     return SklearnThresholdSplit(column, threshold, bool(missing_left), as_float32=True)
 
 
-def _make_float64_split(column: int, threshold: float, missing_left: int) -> TreeSplit:
+def make_float64_split(column: int, threshold: float, missing_left: int) -> TreeSplit:
+    """The split of scikit-learn's histogram trees."""
     return SklearnThresholdSplit(column, threshold, bool(missing_left), as_float32=False)
 
 
@@ -234,7 +236,7 @@ def _read_vector_tree(tree: Any, factor: float = 1.0) -> VectorTree:
     """A plain tree: float32 columns against float64 thresholds, a row of float64 values at each leaf."""
     left, right = (np.asarray(side, dtype=np.int32) for side in (tree.children_left, tree.children_right))
     column = np.where(left < 0, -1, tree.feature).astype(np.int32)
-    splits = ThresholdSplits(column, tree.threshold, tree.missing_go_to_left.astype(np.int32), _make_float32_split)
+    splits = ThresholdSplits(column, tree.threshold, tree.missing_go_to_left.astype(np.int32), make_float32_split)
     values = np.where(left[:, None] < 0, factor * tree.value[:, 0, :], 0.0)
     return _require_ordered(VectorTree(splits, left, right, values))
 
@@ -328,7 +330,7 @@ def _read_histogram_tree(tree: Any, encoding: CategoryEncoding) -> VectorTree:
         np.array(column, dtype=np.int32),
         nodes["num_threshold"].astype(np.float64),
         nodes["missing_go_to_left"].astype(np.int32),
-        _make_float64_split,
+        make_float64_split,
         {int(place): read_split(nodes[place]) for place in np.flatnonzero(categorical)},
     )
     left, right = (np.where(leaf, -1, nodes[side].astype(np.int32)).astype(np.int32) for side in ("left", "right"))

@@ -51,7 +51,7 @@ class FeasibleRegion:
 
     def admits_rows(self, codes: EncodedTable) -> BoolArray:
         """Which rows of a table satisfy every constraint; few are in memory at a time."""
-        if not self.predicates:
+        if not self.predicates or len(codes) == 0:
             return np.ones(len(codes), dtype=np.bool_)
         starts = range(0, len(codes), CHUNK_ROWS)
         return np.concatenate([self.admits(codes.points(slice(start, start + CHUNK_ROWS))) for start in starts])

@@ -73,7 +73,8 @@ class OnnxSplit:
         return np.where(np.isnan(numbers), self.missing_left, compare(numbers, self.threshold))
 
 
-def _make_split(column: int, threshold: float, kind: int) -> TreeSplit:
+def make_onnx_split(column: int, threshold: float, kind: int) -> TreeSplit:
+    """The split of a tree, of a kind with its mode and two flags."""
     return OnnxSplit(column, threshold, kind >> 2, bool(kind & 2), bool(kind & 1))
 
 
@@ -309,7 +310,7 @@ def _build_tree(
     require_readable(bool(weights[1][is_leaf].any(axis=1).all()), "a leaf has no weight")
     require_readable(not weights[1][~is_leaf].any(), "a node that is no leaf has a weight")
     columns = np.where(is_leaf, -1, nodes["featureids"])[order].astype(np.int32)
-    splits = ThresholdSplits(columns, values[order], kinds[order].astype(np.int32), _make_split)
+    splits = ThresholdSplits(columns, values[order], kinds[order].astype(np.int32), make_onnx_split)
     return EnsembleTree(splits, left, right, weights[0][order], weights[1][order])
 
 

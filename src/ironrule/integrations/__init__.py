@@ -1,0 +1,1 @@
+"""Explanations in other people's pipelines: MLflow, and logs as lines of JSON."""
