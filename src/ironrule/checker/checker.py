@@ -77,6 +77,11 @@ class Checker:
         document = parse_document(explanation)
         if isinstance(document, ExplanationDocument):
             return self._check_explanation(document)[0]
+        if "counterfactuals_format" in document.data:
+            from ironrule.checker.counterfactuals import CallersMeaning, check_counterfactuals
+
+            meaning = CallersMeaning(self._expected, self._margin, self._intervals)
+            return check_counterfactuals(document, self._materials, meaning)
         from ironrule.checker.ladder import check_ladder
 
         return check_ladder(document, self._check_explanation, self._materials, self._measure, self._known_rows)

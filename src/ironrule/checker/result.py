@@ -19,6 +19,11 @@ STATUS_MEANINGS = {
     "refuted": "A claim is false or was altered, or the rule has an exception",
     "undecided": "Not everything could be checked, or the explanation claims no proof",
 }
+COUNTERFACTUALS_MEANINGS = {
+    "proven": "Every claim was checked against the model: nothing is nearer, and there is no other where fewer were found",
+    "refuted": "A claim is false or was altered, or there is a nearer counterfactual",
+    "undecided": "Not everything could be checked, or the document claims no proof",
+}
 READING_NOTES = {
     "own": "the checker read the model itself",
     "shared": "reading shared: the checker has no reading of its own for this model and used the explainer's",
@@ -68,7 +73,7 @@ class Check:
     findings: tuple[Finding, ...]
     reading: ReadingSource = "none"
     notes: tuple[str, ...] = ()
-    document: Literal["explanation", "ladder"] = "explanation"
+    document: Literal["explanation", "ladder", "counterfactuals"] = "explanation"
 
     @property
     def status(self) -> CheckStatus:
@@ -88,7 +93,8 @@ class Check:
     @property
     def meaning(self) -> str:
         """What the status means, in a sentence."""
-        return STATUS_MEANINGS[self.status]
+        meanings = COUNTERFACTUALS_MEANINGS if self.document == "counterfactuals" else STATUS_MEANINGS
+        return meanings[self.status]
 
     @property
     def failures(self) -> tuple[Finding, ...]:

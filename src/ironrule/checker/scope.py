@@ -132,7 +132,9 @@ def read_user_inputs(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CheckScope:
-    """Models with what counts as desired, and a space. What takes time is done when it is first needed."""
+    """Models with what counts as desired, and a space. What takes time is done when it is first needed. ``opposite``:
+    the models are turned round, so that what they call undesired is sought.
+    """
 
     space: CheckerSpace
     past_rows: Int32Array  # past rows that can occur
@@ -142,6 +144,7 @@ class CheckScope:
     feasible: FeasibleSet
     allow_shared_reading: bool = True
     intervals: bool = False
+    opposite: bool = False
 
     @cached_property
     def models_with_bounds(self) -> tuple[ModelWithBounds, ...] | str:
@@ -161,6 +164,7 @@ class CheckScope:
         see, absent = lambda points: preparation(user_model.layout(points)), find_absent_value(final)
         columns = tabulate_columns(see, self.space.sizes, past, absent, preparation.runs_user_function)
         reading, source = self._read_estimator(final, user_model)
+        reading = reading.negate() if self.opposite else reading
         bounds = reading.prepare_bounds(columns, self.space.sizes.tolist())
         gaps: GapMasks = {}
         if self.intervals:
@@ -245,10 +249,11 @@ def build_scope(
     target: OutcomeTarget,
     breakpoints: Breakpoints | None,
     extended: Mapping[str, Sequence[Any]] | None = None,
+    opposite: bool = False,
 ) -> CheckScope:
     """The scope of a decision; raises OutcomeError if no model decides so, ClaimUndecided for unfitting breakpoints.
 
-    ``extended`` has values, by feature, that join the domains.
+    ``extended`` has values, by feature, that join the domains. ``opposite``: the scope of the opposite decision.
     """
     space = _add_breakpoints(add_values(inputs.space, extended or {}), breakpoints or {})
     user_models = build_user_models(inputs.models, inputs.table, space, target)
@@ -260,11 +265,12 @@ def build_scope(
         space=space,
         past_rows=past_rows,
         models=inputs.models,
-        user_models=user_models,
+        user_models=user_models.negate() if opposite else user_models,
         target=target,
         feasible=build_feasible_set(space),
         allow_shared_reading=inputs.allow_shared_reading,
         intervals=breakpoints is not None,
+        opposite=opposite,
     )
 
 

@@ -144,6 +144,20 @@ _changes = _record(
     complete=_flag,
     limits=_mapping_to(_record(moves=_list_of(_text), reason=_text)),
 )
+_decision = _record(
+    threshold=_optional(_number), margin=_number, desired=_optional(_list_of(_check_value)), upper=_optional(_number)
+)
+_scope = _record(
+    space=_text,
+    model=_text,
+    decision=_decision,
+    k=_integer,
+    constraints=_list_of(_text),
+    change_constraints=_list_of(_text),
+    features_to_vary=_list_of(_text),
+    breakpoints=_mapping_to(_list_of(_check_value)),
+    extended_values=_mapping_to(_list_of(_check_value)),
+)
 _counterfactuals = _record(
     instance=_mapping_to(_check_value),
     counterfactuals=_list_of(_counterfactual),
@@ -151,6 +165,7 @@ _counterfactuals = _record(
     resolution=_number,
     statistics=_statistics,
     domains=_mapping_to(_domain),
+    scope=_scope,
 )
 _document = _record(
     **dict.fromkeys(("history_rows", "model_count"), _integer),
@@ -163,7 +178,7 @@ _document = _record(
     counterfactuals=_list_of(_counterfactual),
     statistics=_statistics,
     unreadable_reason=_optional(_text),
-    decision=_record(threshold=_optional(_number), margin=_number, desired=_optional(_list_of(_check_value))),
+    decision=_decision,
     restrictions=_record(require=_list_of(_text), forbid=_list_of(_text)),
     constraints=_list_of(_text),
     domains=_mapping_to(_domain),

@@ -1,0 +1,169 @@
+"""The document of counterfactuals, or of a region: which fields it has, and what each may hold.
+
+As in an explanation's document, unknown fields are refused. What the server adds to a document of counterfactuals is
+known, and is not checked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ironrule.checker.change_costs import CostClaim
+from ironrule.checker.document import (
+    MALFORMED,
+    STATISTICS_FIELDS,
+    STATISTICS_OPTIONS,
+    DecisionClaim,
+    JsonObject,
+    list_of,
+    object_of,
+    one_of,
+    optional,
+    parse_count,
+    parse_counterfactual,
+    parse_domain,
+    parse_number,
+    parse_text,
+    parse_value,
+    record_of,
+    require_object,
+)
+from ironrule.errors import InputError, build_format_error
+
+COUNTERFACTUALS_FORMAT = 2
+SERVER_FIELDS = ("asked", "measures", "region", "menu", "infeasibility", "unfinished")
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeClaim:
+    """What is said to have been searched, and for what; ``upper`` is the end of a band of scores."""
+
+    space: str
+    model: str
+    decision: DecisionClaim
+    upper: float | None
+    k: int
+    constraints: tuple[str, ...]
+    change_constraints: tuple[str, ...]
+    features_to_vary: tuple[str, ...] | None = None
+    breakpoints: Mapping[str, tuple[Any, ...]] | None = None
+    extended_values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CounterfactualsDocument:
+    """Counterfactuals as their document has them."""
+
+    instance: JsonObject
+    counterfactuals: tuple[JsonObject, ...]
+    proven: bool
+    resolution: float
+    domains: JsonObject
+    digest: str
+    data: JsonObject
+    scope: ScopeClaim | None = None
+    cost: CostClaim = CostClaim()
+    target: JsonObject | None = None
+    margin: float = 0.0
+    further_models: int = 0
+
+
+def parse_counterfactuals(data: Any) -> CounterfactualsDocument:
+    """The counterfactuals in JSON data; raises InputError if it is malformed."""
+    if repr(data.get("counterfactuals_format")) != str(COUNTERFACTUALS_FORMAT):
+        got = data.get("counterfactuals_format")
+        raise build_format_error("counterfactuals", COUNTERFACTUALS_FORMAT, got, "search for them again")
+    try:
+        return CounterfactualsDocument(data=data, **_parse_document(data))
+    except MALFORMED as error:
+        raise InputError(f"malformed counterfactuals: {error}") from None
+
+
+def _parse_not_negative(value: Any) -> float:
+    number = float(parse_number(value))
+    if number < 0:
+        raise ValueError(f"expected a number that is not negative, got {number!r}")
+    return number
+
+
+def _parse_price(value: Any) -> float:
+    return math.inf if value == "inf" else _parse_not_negative(value)
+
+
+def _parse_prices(value: Any) -> tuple[float, float]:
+    if not isinstance(value, dict):
+        return (_parse_price(value),) * 2
+    if not value or not value.keys() <= {"up", "down"}:
+        raise ValueError("a price must be a number, or have one for up, for down, or both")
+    return _parse_price(value.get("up", 1.0)), _parse_price(value.get("down", 1.0))
+
+
+def _parse_step(value: Any) -> float:
+    step = _parse_not_negative(value)
+    if not step:
+        raise ValueError("a step must be positive, got 0")
+    return step
+
+
+def _build_cost(**fields: Any) -> CostClaim:
+    claim = CostClaim(**fields)
+    if claim.per_change and claim.norm != "l1":
+        raise ValueError(f"per_change must come with the norm l1, got {claim.norm}")
+    return claim
+
+
+def _parse_decision(data: Any) -> tuple[DecisionClaim, float | None]:
+    """A decision, and the end of its band of scores."""
+    fields = dict(require_object(data))
+    upper = optional(parse_number)(fields.pop("upper", None))
+    return _parse_plain_decision(fields), upper
+
+
+def _build_scope(decision: tuple[DecisionClaim, float | None], **fields: Any) -> ScopeClaim:
+    plain, upper = decision
+    if plain.margin or (upper is not None and plain.direction == "below"):
+        raise ValueError("the decision of counterfactuals must have no margin, and no band below a threshold")
+    return ScopeClaim(decision=plain, upper=upper, **fields)
+
+
+_parse_names = list_of(parse_text)
+_parse_plain_decision = record_of(DecisionClaim, {
+    "desired": optional(list_of(parse_value)), "threshold": optional(parse_number), "margin": parse_number,
+}, {"direction": one_of("direction", "above", "below")})  # fmt: skip
+_parse_cost = record_of(_build_cost, {
+    "norm": one_of("the norm of a cost", "fewest", "l1", "l2", "linf"),
+    "scale": one_of("the scale of a cost", "range", "mad", "percentile"),
+}, {"prices": object_of(_parse_prices), "steps": object_of(_parse_step), "per_change": _parse_not_negative})  # fmt: skip
+_parse_scope = record_of(_build_scope, {
+    "space": parse_text, "model": parse_text, "decision": _parse_decision, "k": parse_count,
+    "constraints": _parse_names, "change_constraints": _parse_names,
+}, {
+    "features_to_vary": _parse_names, "breakpoints": object_of(list_of(parse_number)),
+    "extended_values": object_of(list_of(parse_value)),
+})  # fmt: skip
+_parse_document = record_of(dict, {
+    "counterfactuals_format": parse_count,
+    "instance": object_of(parse_value),
+    "counterfactuals": list_of(parse_counterfactual),
+    "proven": one_of("proven", True, False),
+    "resolution": _parse_not_negative,
+    "seed": parse_count, "evaluations": parse_count, "seconds": parse_number,
+    "stopped": one_of("stopped", None, "budget", "interrupted"),
+    "statistics": record_of(dict, STATISTICS_FIELDS, STATISTICS_OPTIONS),
+    "domains": object_of(parse_domain),
+    "digest": parse_text,
+}, {
+    "scope": _parse_scope,
+    "cost": _parse_cost,
+    "target": record_of(dict, {}, {
+        "desired": list_of(parse_value), "above": parse_number, "at_most": parse_number,
+    }),
+    "margin": _parse_not_negative,
+    "further_models": parse_count,
+    **dict.fromkeys(SERVER_FIELDS, lambda value: value),
+}, checked_only=(
+    "counterfactuals_format", "seed", "evaluations", "seconds", "stopped", "statistics", *SERVER_FIELDS,
+))  # fmt: skip

@@ -1,0 +1,405 @@
+"""The claims of counterfactuals: that they are some, that none is nearer, and that there is no other.
+
+Nothing of the search is used. What is claimed is repeated from the user's own models and data, with costs computed
+anew (:mod:`~ironrule.checker.change_costs`) and a search of the checker's own that must find nothing cheaper
+(:mod:`~ironrule.checker.change_search`). What it cannot settle is undecided.
+
+Each counterfactual is claimed to be the nearest that does not change all features of an earlier one. Over whole
+intervals the document says how near: nothing is nearer by more than its resolution. Where a model may turn between two
+values, and that is too coarse to see, numbers are put between them, a few times.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ironrule.checker.arrays import BoolArray, Int32Array
+from ironrule.checker.change_costs import ChangePrices, build_prices
+from ironrule.checker.change_document import CounterfactualsDocument, ScopeClaim
+from ironrule.checker.change_search import ChangeProblem, ChangeSearch
+from ironrule.checker.change_space import (
+    ChangeConditions,
+    Numbers,
+    Restrictions,
+    admits,
+    build_problem,
+    list_conditions,
+    list_stepped_numbers,
+)
+from ironrule.checker.components import describe_changes, encode_counterfactual, encode_point, format_value
+from ironrule.checker.document import JsonObject, compute_digest, to_canonical_json
+from ironrule.checker.intervals import is_interval_feature, summarize_domains
+from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, run_claim_check
+from ironrule.checker.scope import MAX_PAST_ROWS, UserInputs
+from ironrule.checker.space.space import CheckerSpace, value_from_json
+from ironrule.checker.suggestions import add_numbers, check_rounding
+from ironrule.checker.user_models import OutcomeTarget, parse_target, require_same_target
+from ironrule.errors import InputError, OutcomeError
+
+MAX_STEPS = 5_000  # values that a number may take by its step
+REFINEMENTS = 4  # how often numbers are put between values
+NUMBERS_PER_GAP = 12
+MAX_NEW_NUMBERS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class CallersMeaning:
+    """What the caller says of the decision, if anything, to compare a document with."""
+
+    target: OutcomeTarget | None
+    margin: float | None
+    intervals: bool
+
+
+def check_counterfactuals(document: CounterfactualsDocument, inputs: UserInputs, meaning: CallersMeaning) -> Check:
+    """What becomes of the claims of counterfactuals."""
+    findings = [run_claim_check("digest", partial(_check_digest, document))]
+    checker, reading = None, "none"
+    try:
+        checker = _CounterfactualsChecker.build(document, inputs, meaning)
+    except ClaimUndecided as reason:
+        findings.append(Finding("decision", "undecided", str(reason)))
+    except ClaimFailed as reason:
+        findings.append(Finding("decision", "fails", str(reason)))
+    else:
+        findings += checker.check_claims()
+        reading = checker.find_reading_source()
+    return Check(
+        _describe(document),
+        "proven" if document.proven else "unrefuted",
+        tuple(findings),
+        reading,
+        tuple(_list_notes(document, meaning)),
+        document="counterfactuals",
+    )
+
+
+def _check_digest(document: CounterfactualsDocument) -> str:
+    if document.digest != compute_digest(document.data):
+        raise ClaimFailed("digest mismatch: the document was modified after it was written")
+    return "the document is as it was written"
+
+
+def _describe(document: CounterfactualsDocument) -> str:
+    """The claim in a sentence."""
+    if not document.counterfactuals:
+        return "There is no counterfactual" if document.proven else "No counterfactual was found"
+    first = document.counterfactuals[0]["changes"]
+    changes = [f"{one['feature']}: {_format(one['before'])} -> {_format(one['after'])}" for one in first]
+    others = len(document.counterfactuals) - 1
+    more = f" (and {others} more)" if others else ""
+    return f"The nearest counterfactual changes {', '.join(changes) or 'nothing'}{more}"
+
+
+def _format(plain: Any) -> str:
+    try:
+        return format_value(value_from_json(plain))
+    except (TypeError, ValueError, InputError):
+        return repr(plain)
+
+
+def _list_notes(document: CounterfactualsDocument, meaning: CallersMeaning) -> list[str]:
+    """What was taken from the document without comparing it with what the caller means."""
+    notes = []
+    if meaning.target is None:
+        notes.append(
+            "what counts as desired was taken from the document; pass desired= and threshold= (--desired, --threshold) "
+            "to compare it with what you mean"
+        )
+    if document.margin and meaning.margin is None:
+        notes.append("the margin by which scores may move was taken from the document; pass margin= (--margin) to compare")
+    scope = document.scope
+    if "cost" in document.data or (scope and (scope.change_constraints or scope.features_to_vary is not None)):
+        notes.append("what may change, and what it costs, was taken from the document")
+    beside = [name for name in ("measures", "region", "menu", "infeasibility") if name in document.data]
+    if beside:
+        notes.append(f"what the document says besides was not checked: {', '.join(beside)}")
+    return notes
+
+
+@dataclass(slots=True, eq=False)
+class _CounterfactualsChecker:
+    """A document, and what it is checked against; the problem, once it is needed."""
+
+    document: CounterfactualsDocument
+    claim: ScopeClaim
+    inputs: UserInputs
+    meaning: CallersMeaning
+    targets: list[tuple[Any, OutcomeTarget, bool]]
+    conditions: ChangeConditions
+    finer: ChangeConditions | None = None
+    more: dict[str, tuple[Any, ...]] = field(default_factory=dict)  # numbers that joined the domains
+    pieces: int = 0
+
+    @classmethod
+    def build(
+        cls, document: CounterfactualsDocument, inputs: UserInputs, meaning: CallersMeaning
+    ) -> _CounterfactualsChecker:
+        """The conditions; raises ClaimUndecided where the document does not say enough, or speaks of something else."""
+        claim = document.scope
+        if claim is None:
+            raise ClaimUndecided("the document does not say what was searched; counterfactuals of exact searches do")
+        if len(inputs.models) != 1 + document.further_models:
+            there = len(inputs.models)
+            raise ClaimUndecided(f"{1 + document.further_models} models are spoken of, but {there} are at hand")
+        try:
+            target = _read_target(claim)
+            targets = list_conditions(inputs.models, target, claim.upper, document.margin)
+            conditions = ChangeConditions.build(inputs, targets, claim, {})
+        except OutcomeError as error:
+            differs = "the document's outcomes are not those of the model at hand"
+            raise ClaimUndecided(f"{differs}: {error.statement}") from None
+        return cls(document, claim, inputs, meaning, targets, conditions)
+
+    def check_claims(self) -> list[Finding]:
+        """Every claim with what becomes of it; of another space or model nothing can be said."""
+        findings = list[Finding]()
+        first: dict[str, Callable[[], str]] = {
+            "decision": self._check_decision,
+            "space": self._check_space,
+            "model": self._check_model,
+            "restrictions": self._check_restrictions,
+            "instance": self._check_instance,
+            "counterfactuals": self._check_points,
+        }
+        for claim, check in first.items():
+            findings.append(run_claim_check(claim, check))
+            if findings[-1].status != "holds":
+                return findings
+        if not self.document.proven:
+            return [*findings, Finding("nearest", "holds", "nothing is claimed to be proven")]
+        for place in range(len(self.document.counterfactuals)):
+            name = f"nearest {place + 1}" if len(self.document.counterfactuals) > 1 else "nearest"
+            findings.append(run_claim_check(name, partial(self._check_nearest, place)))
+        if len(self.document.counterfactuals) < self.claim.k:
+            findings.append(run_claim_check("no other", self._check_no_other))
+        return findings
+
+    def find_reading_source(self) -> Any:
+        """Who read the models, if that was needed."""
+        read = [scope.__dict__.get("models_with_bounds", "") for scope in (self.finer or self.conditions).scopes]
+        sources = {model.source for models in read if not isinstance(models, str) for model in models}
+        return "shared" if "shared" in sources else "own" if sources else "none"
+
+    def _check_decision(self) -> str:
+        document, claim, own = self.document, self.claim, self.conditions.scopes[0]
+        if document.target is not None:
+            _require_same_claim(document.target, claim)
+        names = " and ".join(scope.user_models.decision.desired_name for scope in self.conditions.scopes)
+        if self.meaning.target is None:
+            return f"to be reached is {names}, as the document says; this was not compared with what the caller means"
+        try:
+            if claim.upper is not None or document.target is not None:
+                raise ClaimUndecided("the document has a target of its own, and the caller says what is desired")
+            require_same_target(_read_target(claim), self.meaning.target, own.user_models.decision, self.inputs.models[0])
+        except InputError as reason:
+            raise ClaimFailed(f"the document speaks of another decision than the caller: {reason.statement}") from None
+        if self.meaning.margin is not None and self.meaning.margin != document.margin:
+            raise ClaimFailed(f"the margin is {document.margin!r} in the document, got {self.meaning.margin!r}")
+        return f"to be reached is {names}, as the caller says"
+
+    def _check_space(self) -> str:
+        space = self.conditions.space
+        if self.claim.space != space.fingerprint:
+            raise ClaimUndecided("the document is about another space: other domains, features or constraints")
+        if self.claim.constraints != space.constraints:
+            raise ClaimFailed("the document names other constraints than those of the space that it speaks of")
+        intervals = [feature for feature in space.features if is_interval_feature(feature)]
+        if self.meaning.intervals and self.claim.breakpoints is None:
+            raise ClaimUndecided("the document is about values seen, not about whole intervals")
+        known = summarize_domains(space)
+        if any(to_canonical_json(one) != to_canonical_json(known.get(name)) for name, one in self.document.domains.items()):
+            raise ClaimFailed("the domains that the document names are not those of the space that it speaks of")
+        every = "every number between the values of the domains" if intervals else "the values seen"
+        return f"the document is about the space at hand, {every}"
+
+    def _check_model(self) -> str:
+        rows = np.ascontiguousarray(self.conditions.past_rows[:MAX_PAST_ROWS], dtype=np.int32)
+        decided = hashlib.sha256(rows.tobytes() + self.conditions.desired(rows).tobytes()).hexdigest()[:32]
+        if self.claim.model.split("-")[0] != decided:
+            raise ClaimUndecided("the document is about another model, or other past rows")
+        return "the model decides past rows as the one that was searched"
+
+    def _check_restrictions(self) -> str:
+        restrictions = Restrictions.build(self.claim, self.conditions.space)
+        absent = [text for text in self.inputs.change_constraints if text not in self.claim.change_constraints]
+        if absent:
+            raise ClaimUndecided(f"the caller demands a constraint that the document does not name: {absent[0]}")
+        restrictions.bind(self.conditions.space, self._encode_row(self.conditions.space))
+        self._build_prices(self.conditions)
+        count = len(self.claim.change_constraints)
+        fixed = int((~restrictions.varying).sum())
+        return f"{count} constraints on changes, {fixed} features that must not change" if count or fixed else "none"
+
+    def _check_instance(self) -> str:
+        row = self._encode_row(self.conditions.space)
+        if not self.conditions.space.admits(row[None, :])[0]:
+            raise ClaimFailed("the row must satisfy the constraints on the space, but it does not")
+        if self.conditions.desired(row[None, :])[0]:
+            raise ClaimFailed("the row must not have what is to be reached, but the model gives it that")
+        return "the model does not give it what is to be reached"
+
+    def _encode_row(self, space: CheckerSpace) -> Int32Array:
+        return encode_point(space, self.document.instance)
+
+    def _build_prices(self, conditions: ChangeConditions) -> ChangePrices:
+        space, table = conditions.space, self.inputs.table
+        stored = [
+            column.dtype.type if (column := table.column(one.columns[0]).values).dtype.kind == "f" else np.float64
+            for one in space.features
+        ]
+        return build_prices(self.document.cost, space, self._encode_row(space), conditions.past_rows, stored)
+
+    def _check_points(self) -> str:
+        """That all are counterfactuals, obey the restrictions, and lie in order; none changes all of an earlier one."""
+        given = self.document.counterfactuals
+        if len(given) > self.claim.k:
+            raise ClaimFailed(f"{len(given)} counterfactuals are given, but {self.claim.k} were asked for")
+        if not given:
+            return "none is given"
+        for one in given:
+            for name in one.get("exact", {}):
+                check_rounding(one, name, self.conditions.space, self._bound_rounding(name))
+        before = [{**one["values"], **one["exact"]} for one in given if "exact" in one]
+        rows = [*(one["values"] for one in given), *before]
+        space = add_numbers(self.conditions.space, rows)
+        own = self._encode_row(space)
+        points = np.stack([encode_point(space, values) for values in rows])
+        for one, point in zip(given, points, strict=False):
+            _require_listed_changes(one, space, own, point)
+        restrictions = Restrictions.build(self.claim, self.conditions.space)
+        if not admits(restrictions.bind(space, own), points).all():
+            raise ClaimFailed("a counterfactual must satisfy the constraints, but one does not")
+        if (points != own)[:, ~restrictions.varying].any():
+            raise ClaimFailed("a counterfactual must change features that may vary alone, but one changes another")
+        met = self.conditions.desired if space == self.conditions.space else partial(self.conditions.desired_in, space)
+        if not met(points).all():
+            raise ClaimFailed("the model must give every counterfactual what is to be reached, but it denies one")
+        return self._check_order(given, points[: len(given)] != own)
+
+    def _bound_rounding(self, name: str) -> float:
+        """By what share of its range a number may have been rounded, as far as a document's resolution says it."""
+        if self.document.cost.is_default:
+            return self.document.resolution
+        return 1.0  # what rounding costs is part of the resolution
+
+    def _check_order(self, given: Sequence[JsonObject], changed: BoolArray) -> str:
+        prices = self._build_prices(self.conditions)
+        rows = [{name: value_from_json(value) for name, value in one["values"].items()} for one in given]
+        costs = [prices.measure_change(row) for row in rows]
+        if not all(np.isfinite(distance) for _, distance in costs):
+            raise ClaimFailed("a counterfactual must not cost an infinite price, or move by no step, but one does")
+        for place in range(1, len(costs)):
+            if not prices.is_before(costs[place - 1], costs[place], self.document.resolution):
+                raise ClaimFailed("counterfactuals must be listed nearest first, but they are not")
+            if (changed[:place] <= changed[place]).all(axis=1).any():
+                raise ClaimFailed("a counterfactual must not change all that an earlier one changes, but one does")
+        shown = ", ".join(f"{distance:.6g} ({count} changes)" for count, distance in costs[:5])
+        return f"the model gives all {len(given)} what is to be reached; distance {shown}"
+
+    def _check_nearest(self, place: int) -> str:
+        one = self.document.counterfactuals[place]
+        prices = self._build_prices(self.conditions)
+        count, distance = prices.measure_change({name: value_from_json(v) for name, v in one["values"].items()})
+        limit_of = partial(_find_limit, count=count, distance=distance, resolution=self.document.resolution)
+        pieces = self._prove_empty(limit_of, self.document.counterfactuals[:place])
+        near = f" by more than {self.document.resolution:g}" if self.document.resolution else ""
+        others = " that does not change all of an earlier one" if place else ""
+        return f"nothing{others} is nearer{near}: none of {pieces:,} pieces of what is can be desired"
+
+    def _check_no_other(self) -> str:
+        given = self.document.counterfactuals
+        pieces = self._prove_empty(lambda _: np.inf, given)
+        what = "no other that does not change all of one of these" if given else "none at all"
+        return f"there is {what}: no piece of {pieces:,} can be desired"
+
+    def _prove_empty(self, find_limit: Callable[[ChangePrices], float], earlier: Sequence[JsonObject]) -> int:
+        """How many pieces show that nothing costs less than a limit; raises ClaimFailed with what does."""
+        names = self.conditions.space.names
+        sets = [[any(c["feature"] == name for c in one["changes"]) for name in names] for one in earlier]
+        forbidden, pieces = np.array(sets, dtype=np.bool_).reshape(-1, len(names)), 0
+        for _ in range(1 + REFINEMENTS):
+            conditions, problem, prices, row = self._prepare()
+            outcome = ChangeSearch(problem, find_limit(prices), forbidden).run()
+            pieces += outcome.pieces
+            if outcome.cheaper is not None:
+                found = describe_changes(conditions.space, row, outcome.cheaper)
+                raise ClaimFailed(f"there is a nearer one: {found}" if np.isfinite(find_limit(prices)) else f"there is one: {found}")
+            if outcome.is_complete:
+                return pieces
+            if not outcome.open_gaps or not self._add_numbers(problem, outcome.open_gaps, conditions.space):
+                break
+        raise ClaimUndecided(f"{pieces:,} pieces were looked at, and some stay open")
+
+    def _prepare(self) -> tuple[ChangeConditions, ChangeProblem, ChangePrices, Int32Array]:
+        """The problem over the domains with the numbers that joined them so far."""
+        if self.finer is None:
+            prices = self._build_prices(self.conditions)
+            restrictions = Restrictions.build(self.claim, self.conditions.space)
+            self._join(restrictions.list_numbers(self.conditions.space))
+            self._join(list_stepped_numbers(prices, self.conditions.space, MAX_STEPS))
+            self.finer = self._refine() if self.more else self.conditions
+        finer = self.finer
+        prices, row = self._build_prices(finer), self._encode_row(finer.space)
+        return finer, build_problem(finer, Restrictions.build(self.claim, finer.space), prices, row), prices, row
+
+    def _join(self, numbers: Numbers) -> None:
+        for name, some in numbers.items():
+            self.more[name] = tuple(dict.fromkeys((*self.more.get(name, ()), *some)))
+
+    def _refine(self) -> ChangeConditions:
+        return ChangeConditions.build(self.inputs, self.targets, self.claim, self.more)
+
+    def _add_numbers(self, problem: ChangeProblem, gaps: Sequence[tuple[int, int]], space: CheckerSpace) -> bool:
+        """Put numbers into gaps; whether there was room for any."""
+        new: dict[str, tuple[Any, ...]] = {}
+        for j, atom in gaps:
+            feature, code = space.features[j], int(problem.atoms[j].begins[atom])
+            low, high = feature.values[code], feature.values[code + 1]
+            shares = (np.arange(1, NUMBERS_PER_GAP + 1) / (NUMBERS_PER_GAP + 1)).tolist()
+            numbers = [low + share * (high - low) for share in shares]
+            numbers = [round(number) for number in numbers] if feature.whole else numbers
+            inside = [number for number in dict.fromkeys(numbers) if low < number < high]
+            new[feature.name] = (*new.get(feature.name, ()), *inside)
+        count = sum(map(len, new.values()))
+        if not count or count + sum(map(len, self.more.values())) > MAX_NEW_NUMBERS:
+            return False
+        self._join(new)
+        self.finer = self._refine()
+        return True
+
+
+def _find_limit(prices: ChangePrices, *, count: int, distance: float, resolution: float) -> float:
+    return prices.find_limit(count, distance, resolution)
+
+
+def _read_target(claim: ScopeClaim) -> OutcomeTarget:
+    """What is said to be desired; raises ClaimUndecided if it makes no sense."""
+    decision = claim.decision
+    try:
+        desired = None if decision.desired is None else tuple(map(value_from_json, decision.desired))
+        return parse_target(desired, decision.threshold, 0.0, decision.direction)
+    except (TypeError, ValueError) as error:
+        raise ClaimUndecided(f"what is to be reached cannot be understood: {error}") from None
+
+
+def _require_same_claim(target: Mapping[str, Any], claim: ScopeClaim) -> None:
+    """Raise ClaimFailed unless a target is what the searched decision says."""
+    by_class = "above" not in target and "at_most" not in target
+    named = target.get("desired")
+    same = (claim.decision.threshold, claim.upper) == (target.get("above"), target.get("at_most"))
+    if not same or ((by_class or named is not None) and list(claim.decision.desired or ()) != list(named or ())):
+        raise ClaimFailed("the target must be what was searched for, but the document names two")
+
+
+def _require_listed_changes(one: JsonObject, space: CheckerSpace, own: Int32Array, point: Int32Array) -> None:
+    """Raise ClaimFailed unless the changes listed are those that lead from the row to the values."""
+    plain = {"values": one["values"], "changes": one["changes"]}
+    if (encode_counterfactual(space, own, plain) != point).any() or not one["changes"]:
+        raise ClaimFailed("a counterfactual must change something")
