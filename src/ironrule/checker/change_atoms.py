@@ -108,7 +108,8 @@ class FeatureAtoms:
     def find_least_costs(self, low: IntpArray, high: IntpArray) -> Float64Array:
         """For ranges of atoms what the cheapest one costs that is not the row's own; infinite if there is none."""
         costs = np.append(np.where(np.arange(len(self)) == self.own, np.inf, self.costs), np.inf)
-        ends = np.stack([low, np.maximum(high, low) + 1], axis=1).ravel()
+        first = np.minimum(low, len(self) - 1)
+        ends = np.stack([first, np.maximum(high, first) + 1], axis=1).ravel()
         least = np.minimum.reduceat(costs, ends)[::2]
         return np.where(low <= high, least, np.inf)
 
