@@ -20,8 +20,10 @@ STAYS, UNDECIDED, CHANGES = 0, 1, 2  # what is known of a feature in a piece
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureAtoms:
-    """The atoms of one feature: their least costs, ``own`` the row's. ``codes`` has the cheapest code of each, -1 for a
-    gap; ``begins`` its first code, or the one before the gap. Every code stands for the atoms from ``first`` to ``last``; for none where these do not rise. ``below`` and
+    """The atoms of one feature: their least costs, ``own`` the row's.
+
+    ``codes`` has the cheapest code of each atom, -1 for a gap; ``begins`` its first code, or the one before the gap.
+    Every code stands for the atoms from ``first`` to ``last``; for none where these do not rise. ``below`` and
     ``above`` are the least costs up to, and from, an atom.
     """
 
@@ -122,7 +124,10 @@ class FeatureAtoms:
         low = np.maximum(low, np.searchsorted(-self.below, -left, side="right"))
         high = np.minimum(high, len(self) - 1 - np.searchsorted(-self.above[::-1], -left, side="right"))
         moved = status == CHANGES
-        low, high = np.where(moved & (low == self.own), low + 1, low), np.where(moved & (high == self.own), high - 1, high)
+        low, high = (
+            np.where(moved & (low == self.own), low + 1, low),
+            np.where(moved & (high == self.own), high - 1, high),
+        )
         return low, high
 
 

@@ -50,6 +50,9 @@ class CostClaim:
         return (self.norm, self.scale) == ("fewest", "range") and not self.steps and plain
 
 
+DEFAULT_COST = CostClaim()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FeaturePrices:
     """What changing one feature of the row costs. ``places`` and ``below`` have, for percentiles, numbers that past
@@ -192,7 +195,7 @@ def build_prices(
 def _find_scale(
     feature: CheckerFeature, counts: AnyArray, scale: str
 ) -> tuple[float, Float64Array | None, Float64Array | None]:
-    """The unit of an ordered feature's distances; for percentiles its numbers, and the share of past rows below each."""
+    """The unit of an ordered feature's distances; for percentiles its numbers, and the share of rows below each."""
     if not feature.ordered or len(feature.values) < 2:
         return 1.0, None, None
     numbers = np.array(feature.values if feature.numeric else range(len(feature.values)), dtype=np.float64)

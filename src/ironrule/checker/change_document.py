@@ -9,15 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from ironrule.checker.change_costs import CostClaim
+from ironrule.checker.change_costs import DEFAULT_COST, CostClaim
 from ironrule.checker.document import (
     MALFORMED,
     STATISTICS_FIELDS,
     STATISTICS_OPTIONS,
+    CertificateClaim,
     DecisionClaim,
+    ExceptionClaim,
     JsonObject,
+    SearchClaim,
     list_of,
     object_of,
     one_of,
@@ -26,14 +29,18 @@ from ironrule.checker.document import (
     parse_counterfactual,
     parse_domain,
     parse_number,
+    parse_plain_rule,
     parse_text,
     parse_value,
+    parse_verdict,
     record_of,
     require_object,
+    shorten_value,
 )
 from ironrule.errors import InputError, build_format_error
 
 COUNTERFACTUALS_FORMAT = 2
+REGION_FORMAT = 1
 SERVER_FIELDS = ("asked", "measures", "region", "menu", "infeasibility", "unfinished")
 
 
@@ -57,6 +64,7 @@ class ScopeClaim:
 class CounterfactualsDocument:
     """Counterfactuals as their document has them."""
 
+    kind: ClassVar[Literal["counterfactuals"]] = "counterfactuals"
     instance: JsonObject
     counterfactuals: tuple[JsonObject, ...]
     proven: bool
@@ -65,21 +73,42 @@ class CounterfactualsDocument:
     digest: str
     data: JsonObject
     scope: ScopeClaim | None = None
-    cost: CostClaim = CostClaim()
+    cost: CostClaim = DEFAULT_COST
     target: JsonObject | None = None
     margin: float = 0.0
     further_models: int = 0
 
 
-def parse_counterfactuals(data: Any) -> CounterfactualsDocument:
-    """The counterfactuals in JSON data; raises InputError if it is malformed."""
-    if repr(data.get("counterfactuals_format")) != str(COUNTERFACTUALS_FORMAT):
-        got = data.get("counterfactuals_format")
-        raise build_format_error("counterfactuals", COUNTERFACTUALS_FORMAT, got, "search for them again")
+@dataclass(frozen=True, slots=True)
+class RegionDocument:
+    """A region around a counterfactual as its document has it."""
+
+    kind: ClassVar[Literal["region"]] = "region"
+    counterfactual: JsonObject
+    rule: JsonObject
+    rounded: JsonObject
+    ranges: tuple[JsonObject, ...]
+    fixed: JsonObject
+    verdict: CertificateClaim | ExceptionClaim | SearchClaim
+    maximal: bool
+    digest: str
+    data: JsonObject
+    scope: ScopeClaim | None = None
+
+
+def parse_change_document(data: Mapping[str, Any]) -> CounterfactualsDocument | RegionDocument:
+    """The counterfactuals, or the region, in JSON data; raises InputError if it is malformed."""
+    is_region = "region_format" in data
+    name, number = ("region_format", REGION_FORMAT) if is_region else ("counterfactuals_format", COUNTERFACTUALS_FORMAT)
+    what = "a region" if is_region else "counterfactuals"
+    if repr(data[name]) != str(number):
+        raise build_format_error(what, number, shorten_value(data[name]), "search for them again")
     try:
+        if is_region:
+            return RegionDocument(data=data, **_parse_region(data))
         return CounterfactualsDocument(data=data, **_parse_document(data))
     except MALFORMED as error:
-        raise InputError(f"malformed counterfactuals: {error}") from None
+        raise InputError(f"malformed {what.removeprefix('a ')}: {error}") from None
 
 
 def _parse_not_negative(value: Any) -> float:
@@ -136,7 +165,9 @@ _parse_plain_decision = record_of(DecisionClaim, {
 _parse_cost = record_of(_build_cost, {
     "norm": one_of("the norm of a cost", "fewest", "l1", "l2", "linf"),
     "scale": one_of("the scale of a cost", "range", "mad", "percentile"),
-}, {"prices": object_of(_parse_prices), "steps": object_of(_parse_step), "per_change": _parse_not_negative})  # fmt: skip
+}, {
+    "prices": object_of(_parse_prices), "steps": object_of(_parse_step), "per_change": _parse_not_negative,
+})  # fmt: skip
 _parse_scope = record_of(_build_scope, {
     "space": parse_text, "model": parse_text, "decision": _parse_decision, "k": parse_count,
     "constraints": _parse_names, "change_constraints": _parse_names,
@@ -167,3 +198,18 @@ _parse_document = record_of(dict, {
 }, checked_only=(
     "counterfactuals_format", "seed", "evaluations", "seconds", "stopped", "statistics", *SERVER_FIELDS,
 ))  # fmt: skip
+_parse_region = record_of(dict, {
+    "region_format": parse_count,
+    "counterfactual": parse_counterfactual,
+    "rule": parse_plain_rule,
+    "rounded": parse_plain_rule,
+    "ranges": list_of(record_of(dict, {
+        "feature": parse_text, "low": parse_value, "high": parse_value, "first": parse_value, "last": parse_value,
+        "before": parse_value, "after": parse_value, "any_value": one_of("any_value", True, False),
+    })),
+    "fixed": object_of(parse_value),
+    "verdict": parse_verdict,
+    "maximal": one_of("maximal", True, False),
+    "statistics": record_of(dict, STATISTICS_FIELDS, STATISTICS_OPTIONS),
+    "digest": parse_text,
+}, {"scope": _parse_scope}, checked_only=("region_format", "statistics"))  # fmt: skip

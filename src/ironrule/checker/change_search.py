@@ -193,9 +193,7 @@ class ChangeSearch:
             rows[:, j] = places.ravel()
         return ChangePieces(Pieces(tuple(sets), rows), here.status == UNDECIDED, costs, left)
 
-    def _settle_points(
-        self, here: Frontier, gains: Float64Array
-    ) -> tuple[Frontier, Float64Array, Int32Array | None]:
+    def _settle_points(self, here: Frontier, gains: Float64Array) -> tuple[Frontier, Float64Array, Int32Array | None]:
         """Ask the models about the pieces that are single points. Where undecided features gain nothing, the point at
         which they stay is asked about too.
         """

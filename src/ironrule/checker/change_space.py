@@ -169,7 +169,7 @@ def _walk(node: FormulaNode) -> Iterator[FormulaNode]:
         yield from _walk(part)
 
 
-def list_stepped_numbers(prices: ChangePrices, space: CheckerSpace, most: int) -> dict[str, tuple[Any, ...]]:
+def list_stepped_numbers(prices: ChangePrices, most: int) -> dict[str, tuple[Any, ...]]:
     """The numbers of intervals that are steps away from the row's own and that the domains do not have; raises
     ClaimUndecided for too many.
     """
@@ -235,7 +235,7 @@ def build_problem(
         atoms=tuple(atoms),
         bounds=tuple(_build_bounds(model, row, code_costs) for model in models),
         decide=conditions.desired,
-        admits=lambda points: _admit(predicates, points),
+        admits=lambda points: admits(predicates, points),
         flag_feasible=_build_feasibility_test(space, tied),
         must_change=must_change,
         adds_up=prices.adds_up,
@@ -249,16 +249,12 @@ def _build_bounds(model: ModelWithBounds, row: Int32Array, code_costs: Sequence[
     return NetworkChangeBounds(model.bounds, row)
 
 
-def _admit(predicates: Sequence[PointPredicate], points: Int32Array) -> BoolArray:
+def admits(predicates: Sequence[PointPredicate], points: Int32Array) -> BoolArray:
+    """Which points satisfy all constraints."""
     mask = np.ones(len(points), dtype=np.bool_)
     for predicate in predicates:
         mask &= predicate(points)
     return mask
-
-
-def admits(predicates: Sequence[PointPredicate], points: Int32Array) -> BoolArray:
-    """Which points satisfy all constraints."""
-    return _admit(predicates, points)
 
 
 def _sort_predicates(
@@ -280,7 +276,7 @@ def _flag_permitted_codes(
 ) -> BoolArray:
     points = np.repeat(row[None, :], space.features[j].size, axis=0)
     points[:, j] = np.arange(len(points))
-    return _admit(predicates, points)
+    return admits(predicates, points)
 
 
 def _flag_permitted_beside(permitted: BoolArray, own: int, feature: CheckerFeature) -> BoolArray:
@@ -311,16 +307,16 @@ def _flag_permitted_gaps(
     return np.asarray(allowed[[places[number] for number in inside]])
 
 
-def _require_plain_constraints(
-    restrictions: Restrictions, space: CheckerSpace, gaps: Mapping[int, BoolArray]
-) -> None:
+def _require_plain_constraints(restrictions: Restrictions, space: CheckerSpace, gaps: Mapping[int, BoolArray]) -> None:
     """Raise ClaimUndecided unless features with gaps are compared with constants alone that lie in no gap."""
     for constraint in restrictions.constraints:
         for node in _walk(constraint.formula):
             if node.kind != "compare":
                 continue
             for left, right in pairwise(node.parts):
-                named = {space.index(one.value) for side in (left, right) for one in _walk(side) if one.kind == "feature"}
+                named = {
+                    space.index(one.value) for side in (left, right) for one in _walk(side) if one.kind == "feature"
+                }
                 opened = [j for j in named if j in gaps and gaps[j].any()]
                 if not opened:
                     continue
@@ -330,7 +326,9 @@ def _require_plain_constraints(
                     raise ClaimUndecided("a constraint ties a number to others, and may turn between two values of it")
                 if constant.kind == "row" and constant.value != space.features[opened[0]].name:
                     raise ClaimUndecided("a constraint compares a number with another one of the row")
-                if constant.kind == "literal" and _lies_in_gap(constant.value, gaps[opened[0]], space.features[opened[0]]):
+                if constant.kind == "literal" and _lies_in_gap(
+                    constant.value, gaps[opened[0]], space.features[opened[0]]
+                ):
                     raise ClaimUndecided("a constraint turns between two values of a domain")
 
 

@@ -11,8 +11,7 @@ values, and that is too coarse to see, numbers are put between them, a few times
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,6 +19,15 @@ from typing import Any
 import numpy as np
 
 from ironrule.checker.arrays import BoolArray, Int32Array
+from ironrule.checker.change_claims import (
+    CallersMeaning,
+    build_conditions,
+    check_decision,
+    check_model,
+    check_space,
+    require_known_domains,
+    require_same_target_claim,
+)
 from ironrule.checker.change_costs import ChangePrices, build_prices
 from ironrule.checker.change_document import CounterfactualsDocument, ScopeClaim
 from ironrule.checker.change_search import ChangeProblem, ChangeSearch
@@ -29,18 +37,16 @@ from ironrule.checker.change_space import (
     Restrictions,
     admits,
     build_problem,
-    list_conditions,
     list_stepped_numbers,
 )
 from ironrule.checker.components import describe_changes, encode_counterfactual, encode_point, format_value
-from ironrule.checker.document import JsonObject, compute_digest, to_canonical_json
-from ironrule.checker.intervals import is_interval_feature, summarize_domains
-from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, run_claim_check
-from ironrule.checker.scope import MAX_PAST_ROWS, UserInputs
+from ironrule.checker.document import JsonObject, compute_digest
+from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
+from ironrule.checker.scope import UserInputs
 from ironrule.checker.space.space import CheckerSpace, value_from_json
 from ironrule.checker.suggestions import add_numbers, check_rounding
-from ironrule.checker.user_models import OutcomeTarget, parse_target, require_same_target
-from ironrule.errors import InputError, OutcomeError
+from ironrule.checker.user_models import OutcomeTarget
+from ironrule.errors import InputError
 
 MAX_STEPS = 5_000  # values that a number may take by its step
 REFINEMENTS = 4  # how often numbers are put between values
@@ -48,19 +54,10 @@ NUMBERS_PER_GAP = 12
 MAX_NEW_NUMBERS = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class CallersMeaning:
-    """What the caller says of the decision, if anything, to compare a document with."""
-
-    target: OutcomeTarget | None
-    margin: float | None
-    intervals: bool
-
-
 def check_counterfactuals(document: CounterfactualsDocument, inputs: UserInputs, meaning: CallersMeaning) -> Check:
     """What becomes of the claims of counterfactuals."""
     findings = [run_claim_check("digest", partial(_check_digest, document))]
-    checker, reading = None, "none"
+    reading: ReadingSource = "none"
     try:
         checker = _CounterfactualsChecker.build(document, inputs, meaning)
     except ClaimUndecided as reason:
@@ -106,14 +103,11 @@ def _format(plain: Any) -> str:
 
 def _list_notes(document: CounterfactualsDocument, meaning: CallersMeaning) -> list[str]:
     """What was taken from the document without comparing it with what the caller means."""
-    notes = []
-    if meaning.target is None:
-        notes.append(
-            "what counts as desired was taken from the document; pass desired= and threshold= (--desired, --threshold) "
-            "to compare it with what you mean"
-        )
+    notes = [*meaning.list_notes()]
     if document.margin and meaning.margin is None:
-        notes.append("the margin by which scores may move was taken from the document; pass margin= (--margin) to compare")
+        notes.append(
+            "the margin by which scores may move was taken from the document; pass margin= (--margin) to compare"
+        )
     scope = document.scope
     if "cost" in document.data or (scope and (scope.change_constraints or scope.features_to_vary is not None)):
         notes.append("what may change, and what it costs, was taken from the document")
@@ -148,13 +142,7 @@ class _CounterfactualsChecker:
         if len(inputs.models) != 1 + document.further_models:
             there = len(inputs.models)
             raise ClaimUndecided(f"{1 + document.further_models} models are spoken of, but {there} are at hand")
-        try:
-            target = _read_target(claim)
-            targets = list_conditions(inputs.models, target, claim.upper, document.margin)
-            conditions = ChangeConditions.build(inputs, targets, claim, {})
-        except OutcomeError as error:
-            differs = "the document's outcomes are not those of the model at hand"
-            raise ClaimUndecided(f"{differs}: {error.statement}") from None
+        targets, conditions = build_conditions(claim, inputs, document.margin)
         return cls(document, claim, inputs, meaning, targets, conditions)
 
     def check_claims(self) -> list[Finding]:
@@ -162,8 +150,8 @@ class _CounterfactualsChecker:
         findings = list[Finding]()
         first: dict[str, Callable[[], str]] = {
             "decision": self._check_decision,
-            "space": self._check_space,
-            "model": self._check_model,
+            "space": partial(check_space, self.claim, self.conditions, self.meaning),
+            "model": partial(check_model, self.claim, self.conditions),
             "restrictions": self._check_restrictions,
             "instance": self._check_instance,
             "counterfactuals": self._check_points,
@@ -181,50 +169,19 @@ class _CounterfactualsChecker:
             findings.append(run_claim_check("no other", self._check_no_other))
         return findings
 
-    def find_reading_source(self) -> Any:
+    def find_reading_source(self) -> ReadingSource:
         """Who read the models, if that was needed."""
         read = [scope.__dict__.get("models_with_bounds", "") for scope in (self.finer or self.conditions).scopes]
         sources = {model.source for models in read if not isinstance(models, str) for model in models}
         return "shared" if "shared" in sources else "own" if sources else "none"
 
     def _check_decision(self) -> str:
-        document, claim, own = self.document, self.claim, self.conditions.scopes[0]
+        document = self.document
         if document.target is not None:
-            _require_same_claim(document.target, claim)
-        names = " and ".join(scope.user_models.decision.desired_name for scope in self.conditions.scopes)
-        if self.meaning.target is None:
-            return f"to be reached is {names}, as the document says; this was not compared with what the caller means"
-        try:
-            if claim.upper is not None or document.target is not None:
-                raise ClaimUndecided("the document has a target of its own, and the caller says what is desired")
-            require_same_target(_read_target(claim), self.meaning.target, own.user_models.decision, self.inputs.models[0])
-        except InputError as reason:
-            raise ClaimFailed(f"the document speaks of another decision than the caller: {reason.statement}") from None
+            require_same_target_claim(document.target, self.claim)
         if self.meaning.margin is not None and self.meaning.margin != document.margin:
             raise ClaimFailed(f"the margin is {document.margin!r} in the document, got {self.meaning.margin!r}")
-        return f"to be reached is {names}, as the caller says"
-
-    def _check_space(self) -> str:
-        space = self.conditions.space
-        if self.claim.space != space.fingerprint:
-            raise ClaimUndecided("the document is about another space: other domains, features or constraints")
-        if self.claim.constraints != space.constraints:
-            raise ClaimFailed("the document names other constraints than those of the space that it speaks of")
-        intervals = [feature for feature in space.features if is_interval_feature(feature)]
-        if self.meaning.intervals and self.claim.breakpoints is None:
-            raise ClaimUndecided("the document is about values seen, not about whole intervals")
-        known = summarize_domains(space)
-        if any(to_canonical_json(one) != to_canonical_json(known.get(name)) for name, one in self.document.domains.items()):
-            raise ClaimFailed("the domains that the document names are not those of the space that it speaks of")
-        every = "every number between the values of the domains" if intervals else "the values seen"
-        return f"the document is about the space at hand, {every}"
-
-    def _check_model(self) -> str:
-        rows = np.ascontiguousarray(self.conditions.past_rows[:MAX_PAST_ROWS], dtype=np.int32)
-        decided = hashlib.sha256(rows.tobytes() + self.conditions.desired(rows).tobytes()).hexdigest()[:32]
-        if self.claim.model.split("-")[0] != decided:
-            raise ClaimUndecided("the document is about another model, or other past rows")
-        return "the model decides past rows as the one that was searched"
+        return check_decision(self.claim, self.conditions, self.meaning, self.inputs, document.target is not None)
 
     def _check_restrictions(self) -> str:
         restrictions = Restrictions.build(self.claim, self.conditions.space)
@@ -265,10 +222,11 @@ class _CounterfactualsChecker:
             return "none is given"
         for one in given:
             for name in one.get("exact", {}):
-                check_rounding(one, name, self.conditions.space, self._bound_rounding(name))
+                check_rounding(one, name, self.conditions.space, self._bound_rounding())
         before = [{**one["values"], **one["exact"]} for one in given if "exact" in one]
         rows = [*(one["values"] for one in given), *before]
         space = add_numbers(self.conditions.space, rows)
+        require_known_domains(self.document.domains, self.conditions)
         own = self._encode_row(space)
         points = np.stack([encode_point(space, values) for values in rows])
         for one, point in zip(given, points, strict=False):
@@ -283,7 +241,7 @@ class _CounterfactualsChecker:
             raise ClaimFailed("the model must give every counterfactual what is to be reached, but it denies one")
         return self._check_order(given, points[: len(given)] != own)
 
-    def _bound_rounding(self, name: str) -> float:
+    def _bound_rounding(self) -> float:
         """By what share of its range a number may have been rounded, as far as a document's resolution says it."""
         if self.document.cost.is_default:
             return self.document.resolution
@@ -330,7 +288,9 @@ class _CounterfactualsChecker:
             pieces += outcome.pieces
             if outcome.cheaper is not None:
                 found = describe_changes(conditions.space, row, outcome.cheaper)
-                raise ClaimFailed(f"there is a nearer one: {found}" if np.isfinite(find_limit(prices)) else f"there is one: {found}")
+                raise ClaimFailed(
+                    f"there is a nearer one: {found}" if np.isfinite(find_limit(prices)) else f"there is one: {found}"
+                )
             if outcome.is_complete:
                 return pieces
             if not outcome.open_gaps or not self._add_numbers(problem, outcome.open_gaps, conditions.space):
@@ -343,7 +303,7 @@ class _CounterfactualsChecker:
             prices = self._build_prices(self.conditions)
             restrictions = Restrictions.build(self.claim, self.conditions.space)
             self._join(restrictions.list_numbers(self.conditions.space))
-            self._join(list_stepped_numbers(prices, self.conditions.space, MAX_STEPS))
+            self._join(list_stepped_numbers(prices, MAX_STEPS))
             self.finer = self._refine() if self.more else self.conditions
         finer = self.finer
         prices, row = self._build_prices(finer), self._encode_row(finer.space)
@@ -377,25 +337,6 @@ class _CounterfactualsChecker:
 
 def _find_limit(prices: ChangePrices, *, count: int, distance: float, resolution: float) -> float:
     return prices.find_limit(count, distance, resolution)
-
-
-def _read_target(claim: ScopeClaim) -> OutcomeTarget:
-    """What is said to be desired; raises ClaimUndecided if it makes no sense."""
-    decision = claim.decision
-    try:
-        desired = None if decision.desired is None else tuple(map(value_from_json, decision.desired))
-        return parse_target(desired, decision.threshold, 0.0, decision.direction)
-    except (TypeError, ValueError) as error:
-        raise ClaimUndecided(f"what is to be reached cannot be understood: {error}") from None
-
-
-def _require_same_claim(target: Mapping[str, Any], claim: ScopeClaim) -> None:
-    """Raise ClaimFailed unless a target is what the searched decision says."""
-    by_class = "above" not in target and "at_most" not in target
-    named = target.get("desired")
-    same = (claim.decision.threshold, claim.upper) == (target.get("above"), target.get("at_most"))
-    if not same or ((by_class or named is not None) and list(claim.decision.desired or ()) != list(named or ())):
-        raise ClaimFailed("the target must be what was searched for, but the document names two")
 
 
 def _require_listed_changes(one: JsonObject, space: CheckerSpace, own: Int32Array, point: Int32Array) -> None:

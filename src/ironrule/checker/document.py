@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 from ironrule.errors import InputError, build_format_error
 
 if TYPE_CHECKING:
-    from ironrule.checker.change_document import CounterfactualsDocument
+    from ironrule.checker.change_document import CounterfactualsDocument, RegionDocument
     from ironrule.checker.ladder_document import LadderDocument
 
 FORMAT = 5
@@ -129,6 +129,7 @@ class ChangesClaim:
 class ExplanationDocument:
     """An explanation as its document has it."""
 
+    kind: ClassVar[Literal["explanation"]] = "explanation"
     instance: JsonObject
     rules: tuple[RuleClaim, ...]
     wider: RuleClaim | None
@@ -157,16 +158,18 @@ class ExplanationDocument:
     changes: ChangesClaim | None = None
 
 
-def parse_document(given: Any) -> ExplanationDocument | LadderDocument | CounterfactualsDocument:
-    """The document in an explanation, a ladder or counterfactuals, its plain data or its JSON; raises InputError if it is malformed."""
+def parse_document(given: Any) -> ExplanationDocument | LadderDocument | CounterfactualsDocument | RegionDocument:
+    """The document in an explanation, a ladder, counterfactuals or a region, its plain data or its JSON; raises
+    InputError if it is malformed.
+    """
     try:
         data = _load_json(given)
     except MALFORMED as error:
         raise InputError(f"malformed explanation: {error}") from None
-    if isinstance(data, dict) and "counterfactuals_format" in data:
-        from ironrule.checker.change_document import parse_counterfactuals
+    if isinstance(data, dict) and ("counterfactuals_format" in data or "region_format" in data):
+        from ironrule.checker.change_document import parse_change_document
 
-        return parse_counterfactuals(data)
+        return parse_change_document(data)
     if not isinstance(data, dict) or "ladder_format" not in data:
         return parse_explanation(data)
     from ironrule.checker.ladder_document import parse_ladder
@@ -384,7 +387,7 @@ _parse_certificate = variant_of("the method of a certificate", "method", {
         CertificateClaim, _CERTIFICATE_FIELDS | {"points": parse_integer}, checked_only=("format",),
     ),
 })  # fmt: skip
-_parse_verdict = variant_of("a verdict", "kind", {
+parse_verdict = variant_of("a verdict", "kind", {
     "proven": record_of(lambda certificate: certificate, {
         "kind": parse_text, "certificate": _parse_certificate,
     }, checked_only=("kind",)),
@@ -396,9 +399,10 @@ _parse_verdict = variant_of("a verdict", "kind", {
         "exception_bound": parse_number,
     }, {"explored": parse_number}, checked_only=("kind",)),
 })  # fmt: skip
+parse_plain_rule = record_of(dict, {"components": list_of(parse_component), "outcome": parse_text})
 _parse_rule = record_of(lambda rule, **fields: RuleClaim(**rule, **fields), {
-    "rule": record_of(dict, {"components": list_of(parse_component), "outcome": parse_text}),
-    "verdict": _parse_verdict, "coverage": parse_count,
+    "rule": parse_plain_rule,
+    "verdict": parse_verdict, "coverage": parse_count,
 })  # fmt: skip
 STATISTICS_FIELDS: Parsers = {
     "algorithm": parse_text, "seconds": parse_number, "operator_seconds": object_of(parse_number),
@@ -443,7 +447,7 @@ _parse_document = record_of(dict, {
 }, {
     "constraints": _parse_names,
     "breakpoints": object_of(list_of(parse_number)),
-    "rounded": record_of(dict, {"components": list_of(parse_component), "outcome": parse_text}),
+    "rounded": parse_plain_rule,
     "extended_values": object_of(list_of(parse_value)),
     "domains": object_of(parse_domain),
     "prefer": one_of("prefer", "length", "coverage"),

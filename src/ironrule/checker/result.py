@@ -19,10 +19,17 @@ STATUS_MEANINGS = {
     "refuted": "A claim is false or was altered, or the rule has an exception",
     "undecided": "Not everything could be checked, or the explanation claims no proof",
 }
-COUNTERFACTUALS_MEANINGS = {
-    "proven": "Every claim was checked against the model: nothing is nearer, and there is no other where fewer were found",
-    "refuted": "A claim is false or was altered, or there is a nearer counterfactual",
-    "undecided": "Not everything could be checked, or the document claims no proof",
+OTHER_MEANINGS = {
+    "counterfactuals": {
+        "proven": "Every claim was checked against the model: nothing is nearer, and there is no other than claimed",
+        "refuted": "A claim is false or was altered, or there is a nearer counterfactual",
+        "undecided": "Not everything could be checked, or the document claims no proof",
+    },
+    "region": {
+        "proven": "Every claim was checked against the model, and every point of the region is desired",
+        "refuted": "A claim is false or was altered, or a point of the region is denied",
+        "undecided": "Not everything could be checked, or the document claims no proof",
+    },
 }
 READING_NOTES = {
     "own": "the checker read the model itself",
@@ -73,7 +80,7 @@ class Check:
     findings: tuple[Finding, ...]
     reading: ReadingSource = "none"
     notes: tuple[str, ...] = ()
-    document: Literal["explanation", "ladder", "counterfactuals"] = "explanation"
+    document: Literal["explanation", "ladder", "counterfactuals", "region"] = "explanation"
 
     @property
     def status(self) -> CheckStatus:
@@ -93,8 +100,7 @@ class Check:
     @property
     def meaning(self) -> str:
         """What the status means, in a sentence."""
-        meanings = COUNTERFACTUALS_MEANINGS if self.document == "counterfactuals" else STATUS_MEANINGS
-        return meanings[self.status]
+        return OTHER_MEANINGS.get(self.document, STATUS_MEANINGS)[self.status]
 
     @property
     def failures(self) -> tuple[Finding, ...]:

@@ -142,8 +142,8 @@ class ModelDecision:
 
     def negate(self) -> ModelDecision:
         """The opposite decision."""
-        names = {"desired_name": self.undesired_name, "undesired_name": self.desired_name}
-        return replace(self, criterion=partial(_flag_opposite, criterion=self.criterion), **names)
+        criterion = partial(_flag_opposite, criterion=self.criterion)
+        return replace(self, criterion=criterion, desired_name=self.undesired_name, undesired_name=self.desired_name)
 
 
 def _flag_opposite(answer: AnyArray, criterion: Callable[[AnyArray], BoolArray]) -> BoolArray:
@@ -391,7 +391,7 @@ class UserModelSet:
         return np.asarray(np.any([member.desired(points) for member in self.members], axis=0), dtype=np.bool_)
 
     def negate(self) -> UserModelSet:
-        """The set of one model with the opposite decision; of several, what any of them desires has no such opposite."""
+        """The set of one model with the opposite decision; of several there is none."""
         (only,) = self.members
         turned = only.negate()
         return UserModelSet(turned, (turned,), self.decision.negate())

@@ -167,6 +167,23 @@ _counterfactuals = _record(
     domains=_mapping_to(_domain),
     scope=_scope,
 )
+_region = _record(
+    counterfactual=_counterfactual,
+    rule=_rule,
+    rounded=_rule,
+    ranges=_list_of(
+        _record(
+            **dict.fromkeys(("low", "high", "first", "last", "before", "after"), _check_value),
+            feature=_text,
+            any_value=_flag,
+        )
+    ),
+    fixed=_mapping_to(_check_value),
+    verdict=_verdict,
+    maximal=_flag,
+    statistics=_statistics,
+    scope=_scope,
+)
 _document = _record(
     **dict.fromkeys(("history_rows", "model_count"), _integer),
     **dict.fromkeys(("space", "model"), _text),
@@ -252,6 +269,17 @@ def check_counterfactuals_types(data: Mapping[str, Any]) -> None:
         if set(one["values"]) != set(instance) or named | {*data.get("domains", ())} != set(instance):
             got = describe_value(sorted(named.symmetric_difference(instance)))
             raise InputError(expected="counterfactuals must have the features of their row", got=got)
+
+
+def check_region_types(data: Mapping[str, Any]) -> None:
+    """The same for the document of a region: it must speak of the features that its counterfactual has."""
+    _region(data, "the document")
+    known = set(data["counterfactual"]["values"])
+    named = {part["feature"] for rule in ("rule", "rounded") for part in data[rule]["components"]}
+    named |= {one["feature"] for one in data["ranges"]} | set(data["fixed"])
+    if not named <= known:
+        got = describe_value(sorted(named - known)[0])
+        raise InputError(expected="a region must speak of features that its counterfactual has", got=got)
 
 
 def check_document_types(data: Mapping[str, Any]) -> None:

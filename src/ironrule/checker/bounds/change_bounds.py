@@ -118,7 +118,9 @@ class ChangeableTrees:
     group_sums: Float64Array
 
     @classmethod
-    def build(cls, levels: TreeLevels, own_inside: BoolArray, features: IntpArray, costs: Float64Array) -> ChangeableTrees:
+    def build(
+        cls, levels: TreeLevels, own_inside: BoolArray, features: IntpArray, costs: Float64Array
+    ) -> ChangeableTrees:
         """``own_inside`` says of every path set whether it has the row's own code, ``features`` and ``costs`` of which
         feature it is, and what the cheapest of its codes costs.
         """

@@ -58,8 +58,8 @@ Measurement = Callable[[IntegerArray], Any]  # a number for every point, or one 
 
 class FormulaNode(NamedTuple):
     """A part of a constraint. Its kind is ``or``, ``and``, ``not`` or ``compare`` (a formula, with its operators as
-    value), or ``calculation`` (with its operators), ``feature`` or ``row`` (the name of a feature of the point, or of the
-    row that is changed) or ``literal`` (a value; None is missing).
+    value), or ``calculation`` (with its operators), ``feature`` or ``row`` (the name of a feature of the point, or of
+    the row that is changed) or ``literal`` (a value; None is missing).
     """
 
     kind: str

@@ -109,7 +109,7 @@ def find_counterfactuals(
         margin=changes.margin,
         further_models=len(changes.models),
         domains=domains,
-        scope=build_search_scope(context, changes, changing, options.k),
+        scope=build_search_scope(context, changes.names, changing, options.k),
         lazy_measures=LazyValue(lambda: measure_counterfactuals(context, instance, found.items, row_cost)),
     )
 

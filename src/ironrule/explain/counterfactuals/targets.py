@@ -149,10 +149,11 @@ def _build_other_context(
 
 
 def build_search_scope(
-    context: ExplainerContext, changes: ChangeOptions, changing: Sequence[Constraint], k: int
+    context: ExplainerContext, names: Sequence[str] | None = None, changing: Sequence[Constraint] = (), k: int = 1
 ) -> SearchScope:
-    """What was searched in a context that :func:`build_reached_context` made, for documents: what must be reached is
-    that of the model itself, without the margin.
+    """What was searched in a context that :func:`build_reached_context` made, for documents: the features that may
+    vary, the constraints on changes, and how many were asked for. What must be reached is that of the model itself,
+    without the margin.
     """
     model = context.arguments.models[0]
     decision = model.target if isinstance(model, JointModel) else context.target
@@ -164,6 +165,6 @@ def build_search_scope(
         constraints=tuple(map(str, context.space.constraints)),
         breakpoints=context.breakpoints,
         extended_values=context.extended_values,
-        features_to_vary=changes.names,
+        features_to_vary=None if names is None else tuple(names),
         change_constraints=tuple(map(str, changing)),
     )
