@@ -96,7 +96,7 @@ class FeatureAtoms:
         return len(self.costs)
 
     def flag_codes(self, low: IntpArray, high: IntpArray, status: IntpArray) -> BoolArray:
-        """For ranges of atoms, of which a feature that changes does not take its own, the codes that these stand for."""
+        """For ranges of atoms, without the row's own where a feature changes, the codes that these stand for."""
         flags = (self.first <= high[:, None]) & (self.last >= low[:, None])
         own = self.own_code
         before, after = (self.first[own] < self.own) & (low < self.own), (self.last[own] > self.own) & (high > self.own)

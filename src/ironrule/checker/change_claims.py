@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,19 +20,42 @@ from ironrule.checker.space.space import value_from_json
 from ironrule.checker.user_models import OutcomeTarget, parse_target, require_same_target
 from ironrule.errors import InputError, OutcomeError
 
+T = TypeVar("T")
+MAX_CACHED = 8
 NOT_COMPARED = (
     "what counts as desired was taken from the document; pass desired= and threshold= (--desired, --threshold) to "
     "compare it with what you mean"
 )
 
 
+class ScopeCache:
+    """What was built for the last few documents of one checker, since reading a model takes time."""
+
+    def __init__(self) -> None:
+        self._built: dict[str, Any] = {}
+
+    def get(self, key: Any, build: Callable[[], T]) -> T:
+        """What is kept under a key, built if it is not there."""
+        text = repr(key)
+        if text not in self._built:
+            built = build()
+            if len(self._built) >= MAX_CACHED:
+                self._built.pop(next(iter(self._built)))
+            self._built[text] = built
+        found: T = self._built[text]
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class CallersMeaning:
-    """What the caller says of the decision, if anything, to compare a document with."""
+    """What the caller says of the decision, if anything, to compare a document with; and what is kept of documents
+    before.
+    """
 
     target: OutcomeTarget | None
     margin: float | None
     intervals: bool
+    cache: ScopeCache
 
     def list_notes(self) -> Iterator[str]:
         """What the caller left out."""
@@ -40,12 +64,14 @@ class CallersMeaning:
 
 
 def build_conditions(
-    claim: ScopeClaim, inputs: UserInputs, margin: float = 0.0
+    claim: ScopeClaim, inputs: UserInputs, meaning: CallersMeaning, margin: float = 0.0
 ) -> tuple[list[tuple[Any, OutcomeTarget, bool]], ChangeConditions]:
     """What each model must reach, and these conditions over the space; raises ClaimUndecided if there are none."""
     try:
         targets = list_conditions(inputs.models, read_target(claim), claim.upper, margin)
-        return targets, ChangeConditions.build(inputs, targets, claim, {})
+        key = ("conditions", len(inputs.models), claim.decision, claim.upper, margin, claim.breakpoints)
+        build = partial(ChangeConditions.build, inputs, targets, claim, {})
+        return targets, meaning.cache.get((*key, claim.extended_values), build)
     except OutcomeError as error:
         differs = "the document's outcomes are not those of the model at hand"
         raise ClaimUndecided(f"{differs}: {error.statement}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ironrule.checker.claims import ClaimChecker
 from ironrule.checker.components import describe_rule
@@ -22,6 +22,9 @@ from ironrule.checker.scope import CheckScope, build_scope, read_user_inputs
 from ironrule.checker.space.space import value_from_json
 from ironrule.checker.user_models import OutcomeTarget, parse_callers_target, parse_target, require_same_target
 from ironrule.errors import InputError, OutcomeError, describe_value
+
+if TYPE_CHECKING:
+    from ironrule.checker.change_claims import ScopeCache
 
 NOT_GIVEN: Final = object()
 NOT_COMPARED = (
@@ -71,6 +74,7 @@ class Checker:
         self._margin = None if margin is None else parse_target(None, None, margin).margin
         self._scopes: dict[str, CheckScope] = {}
         self._measure, self._known_rows = measure, dict[Any, Any]()  # of ladders
+        self._known_conditions: ScopeCache | None = None  # of counterfactuals and regions
 
     def check(self, explanation: Any) -> Check:
         """Check every claim of an explanation, a ladder, counterfactuals or a region: the result, its plain data or its
@@ -83,9 +87,10 @@ class Checker:
             from ironrule.checker.ladder import check_ladder
 
             return check_ladder(document, self._check_explanation, self._materials, self._measure, self._known_rows)
-        from ironrule.checker.change_claims import CallersMeaning
+        from ironrule.checker.change_claims import CallersMeaning, ScopeCache
 
-        meaning = CallersMeaning(self._expected, self._margin, self._intervals)
+        self._known_conditions = self._known_conditions or ScopeCache()
+        meaning = CallersMeaning(self._expected, self._margin, self._intervals, self._known_conditions)
         if document.kind == "region":
             from ironrule.checker.region import check_region
 

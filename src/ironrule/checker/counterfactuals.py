@@ -142,7 +142,7 @@ class _CounterfactualsChecker:
         if len(inputs.models) != 1 + document.further_models:
             there = len(inputs.models)
             raise ClaimUndecided(f"{1 + document.further_models} models are spoken of, but {there} are at hand")
-        targets, conditions = build_conditions(claim, inputs, document.margin)
+        targets, conditions = build_conditions(claim, inputs, meaning, document.margin)
         return cls(document, claim, inputs, meaning, targets, conditions)
 
     def check_claims(self) -> list[Finding]:

@@ -8,6 +8,7 @@ box. That no bound could be moved further is not checked.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -90,7 +91,7 @@ class _RegionChecker:
         if document.scope.upper is not None:
             raise ClaimUndecided("a region of a band of scores is not checked")
         alone = replace(inputs, models=inputs.models[:1])
-        return cls(document, document.scope, alone, meaning, build_conditions(document.scope, alone)[1])
+        return cls(document, document.scope, alone, meaning, build_conditions(document.scope, alone, meaning)[1])
 
     def check_claims(self) -> list[Finding]:
         """Every claim with what becomes of it; of another space or model nothing can be said."""
@@ -117,8 +118,12 @@ class _RegionChecker:
     @cached_property
     def opposite(self) -> CheckScope:
         """The model turned round."""
-        claim = self.claim
-        return build_scope(self.inputs, read_target(claim), claim.breakpoints, claim.extended_values, opposite=True)
+        claim, inputs = self.claim, self.inputs
+
+        def build() -> CheckScope:
+            return build_scope(inputs, read_target(claim), claim.breakpoints, claim.extended_values, opposite=True)
+
+        return self.meaning.cache.get(("opposite", claim), build)
 
     @cached_property
     def box(self) -> tuple[Int32Array, Int32Array]:
@@ -210,6 +215,14 @@ class _RegionChecker:
         if not is_whole or (self.box[0] < low).any() or (self.box[1] > high).any():
             raise ClaimFailed("the certificate's box must hold the whole region, but it does not")
         scope = self.opposite
-        answers = AnswerCache(scope.user_models, scope.space, self.box[0])
-        sentence = check_certificate(certificate, scope, answers)
-        return f"no point of it is denied: {sentence.replace('denies', 'desires').replace('a desired', 'a denied')}"
+        check_certificate(certificate, scope, AnswerCache(scope.user_models, scope.space, self._find_known_point()))
+        how = f"{certificate.points:,} pieces that cover it" if certificate.method == "cover" else "asking about each"
+        return f"no point of it is denied, by {how}; the model itself desires all that were drawn"
+
+    def _find_known_point(self) -> Int32Array:
+        """The counterfactual, with the region's lowest value where the domain does not have its own."""
+        values, point = self.document.counterfactual["values"], self.box[0].copy()
+        for j, feature in enumerate(self.conditions.space.features):
+            with suppress(ClaimFailed):
+                point[j] = encode_value(feature, values[feature.name])
+        return point
