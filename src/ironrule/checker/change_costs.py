@@ -77,15 +77,15 @@ class FeaturePrices:
         if self.feature.ordered and self.own is not None:
             known = [value for value in values if value is not None]
             costs[numbered] = self._measure_moves(self._number(known), float(self._number([self.own])[0]))
-        same = [value is None if self.own is None else value is not None and value == self.own for value in values]
-        costs[np.array(same, dtype=np.bool_)] = 0.0
+        costs[np.array([_are_same(value, self.own) for value in values], dtype=np.bool_)] = 0.0
         return costs
 
     def _number(self, values: Sequence[Any]) -> Float64Array:
         """Numbers as the column stores them, other ordered values by their place in the domain."""
         if self.feature.numeric:
             return np.array(values, dtype=np.float64).astype(self.stored_as).astype(np.float64)
-        return np.array([self.feature.values.index(value) for value in values], dtype=np.float64)
+        places = {value: code for code, value in enumerate(self.feature.values)}
+        return np.array([places[value] for value in values], dtype=np.float64)
 
     def _measure_moves(self, numbers: Float64Array, own: float) -> Float64Array:
         apart = numbers - own
@@ -133,7 +133,7 @@ class ChangePrices:
     def measure_change(self, values: Mapping[str, Any]) -> tuple[int, float]:
         """How many features a changed row changes, and its distance: what people are told of its cost."""
         every = [float(one.measure([values[one.feature.name]])[0]) for one in self.features]
-        count = sum(values[one.feature.name] != one.own for one in self.features)
+        count = sum(not _are_same(values[one.feature.name], one.own) for one in self.features)
         if self.claim.norm == "linf":
             return count, max(every, default=0.0)
         if self.claim.norm == "l2":
@@ -155,6 +155,11 @@ class ChangePrices:
         if self.claim.norm == "fewest" and one[0] != other[0]:
             return one[0] < other[0]
         return one[1] <= other[1] + room
+
+
+def _are_same(value: Any, own: Any) -> bool:
+    """Whether two values are the same one; true is not 1."""
+    return isinstance(value, bool) == isinstance(own, bool) and bool(value == own)
 
 
 def build_prices(

@@ -148,19 +148,55 @@ class Restrictions:
         except ConstraintError as error:
             raise ClaimFailed(f"the constraints on changes make no sense here: {error.statement}") from None
 
-    def list_numbers(self, space: CheckerSpace) -> dict[str, tuple[Any, ...]]:
-        """The numbers of intervals that constraints compare something with and that the domains do not have."""
-        literals = {node.value for one in self.constraints for node in _walk(one.formula) if node.kind == "literal"}
-        numbers = sorted(value for value in literals if type(value) in (int, float) and math.isfinite(value))
-        found: dict[str, tuple[Any, ...]] = {}
-        for feature in filter(is_interval_feature, space.features):
-            inside = [value for value in numbers if feature.values[0] < value < feature.values[-1]]
-            if feature.whole:
-                inside = [int(side) for value in inside for side in (math.floor(value), math.ceil(value))]
-            known = set(feature.values)
-            if new := tuple(dict.fromkeys(value for value in inside if value not in known)):
-                found[feature.name] = new
-        return found
+    def list_numbers(self, space: CheckerSpace, row: Int32Array) -> dict[str, tuple[Any, ...]]:
+        """The numbers of intervals that constraints compare them with and that the domains do not have; where a
+        constraint speaks of several features, with the numbers next to them.
+        """
+        found: dict[str, set[Any]] = {}
+        for constraint in self.constraints:
+            for feature, constant in _list_constants(constraint, space, row):
+                if not is_interval_feature(feature):
+                    continue
+                near = _list_neighbours(constant, feature.whole, len(constraint.features) > 1)
+                inside = {number for number in near if feature.values[0] < number < feature.values[-1]}
+                found.setdefault(feature.name, set()).update(inside - set(feature.values))
+        return {name: tuple(sorted(numbers)) for name, numbers in found.items() if numbers}
+
+
+def _list_neighbours(constant: float, whole: bool, both_sides: bool) -> list[Any]:
+    """A number, as an interval has it, and the next ones below and above."""
+    if whole:
+        sides = [math.floor(constant), math.ceil(constant)]
+        return [*sides, sides[0] - 1, sides[1] + 1] if both_sides else sides
+    number = float(constant)
+    return [number, *(float(np.nextafter(number, side)) for side in (-math.inf, math.inf) if both_sides)]
+
+
+def _list_constants(
+    constraint: ParsedConstraint, space: CheckerSpace, row: Int32Array
+) -> Iterator[tuple[CheckerFeature, float]]:
+    """The features that are compared with a finite number, a literal or one of the row, each with the number."""
+    for left, right in _list_comparisons(constraint.formula):
+        for side, other in ((left, right), (right, left)):
+            value = _find_constant(other, space, row)
+            if side.kind == "feature" and value is not None:
+                yield space.features[space.index(side.value)], value
+
+
+def _list_comparisons(formula: FormulaNode) -> Iterator[tuple[FormulaNode, FormulaNode]]:
+    for node in _walk(formula):
+        if node.kind == "compare":
+            yield from pairwise(node.parts)
+
+
+def _find_constant(node: FormulaNode, space: CheckerSpace, row: Int32Array) -> float | None:
+    """The finite number that one side of a comparison stands for, if it is one."""
+    value = node.value if node.kind == "literal" else None
+    if node.kind == "row":
+        j = space.index(node.value)
+        value = space.features[j].value(int(row[j]))
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value if is_number and math.isfinite(value) else None
 
 
 def _walk(node: FormulaNode) -> Iterator[FormulaNode]:
@@ -200,7 +236,7 @@ def build_problem(
     predicates = restrictions.bind(space, row)
     alone, tied = _sort_predicates(predicates, len(space.features))
     gaps = {j: find_gaps(feature) for j, feature in enumerate(space.features) if is_interval_feature(feature)}
-    _require_plain_constraints(restrictions, space, gaps)
+    _require_plain_constraints(restrictions, space, row, gaps)
     atoms, code_costs = list[FeatureAtoms](), list[Float64Array]()
     must_change = np.zeros(len(space.features), dtype=np.bool_)
     in_groups = {j for predicate in tied for j in predicate.columns}
@@ -307,37 +343,28 @@ def _flag_permitted_gaps(
     return np.asarray(allowed[[places[number] for number in inside]])
 
 
-def _require_plain_constraints(restrictions: Restrictions, space: CheckerSpace, gaps: Mapping[int, BoolArray]) -> None:
-    """Raise ClaimUndecided unless features with gaps are compared with constants alone that lie in no gap."""
+def _require_plain_constraints(
+    restrictions: Restrictions, space: CheckerSpace, row: Int32Array, gaps: Mapping[int, BoolArray]
+) -> None:
+    """Raise ClaimUndecided unless features with gaps are compared with constants alone, none of which lies in a gap,
+    nor at its ends where the constraint speaks of several features.
+    """
     for constraint in restrictions.constraints:
-        for node in _walk(constraint.formula):
-            if node.kind != "compare":
+        for left, right in _list_comparisons(constraint.formula):
+            named = {space.index(one.value) for side in (left, right) for one in _walk(side) if one.kind == "feature"}
+            opened = [j for j in named if j in gaps and gaps[j].any()]
+            if not opened:
                 continue
-            for left, right in pairwise(node.parts):
-                named = {
-                    space.index(one.value) for side in (left, right) for one in _walk(side) if one.kind == "feature"
-                }
-                opened = [j for j in named if j in gaps and gaps[j].any()]
-                if not opened:
-                    continue
-                kinds = {left.kind, right.kind}
-                constant = left if right.kind == "feature" else right
-                if kinds not in ({"feature", "literal"}, {"feature", "row"}):
-                    raise ClaimUndecided("a constraint ties a number to others, and may turn between two values of it")
-                if constant.kind == "row" and constant.value != space.features[opened[0]].name:
-                    raise ClaimUndecided("a constraint compares a number with another one of the row")
-                if constant.kind == "literal" and _lies_in_gap(
-                    constant.value, gaps[opened[0]], space.features[opened[0]]
-                ):
-                    raise ClaimUndecided("a constraint turns between two values of a domain")
-
-
-def _lies_in_gap(constant: Any, gaps: BoolArray, feature: CheckerFeature) -> bool:
-    """Whether a number lies between two values of a feature, with others beside it; missing lies nowhere."""
-    if not isinstance(constant, (int, float)) or isinstance(constant, bool):
-        return False
-    pairs = zip(pairwise(feature.values), gaps.tolist(), strict=True)
-    return any(opened and before < constant < after for (before, after), opened in pairs)
+            if sorted((left.kind, right.kind)) not in (["feature", "literal"], ["feature", "row"]):
+                raise ClaimUndecided("a constraint ties a number to others, and may turn between two values of it")
+            constant = _find_constant(left if right.kind == "feature" else right, space, row)
+            values, several = np.array(space.features[opened[0]].values, dtype=np.float64), len(constraint.features) > 1
+            if constant is None:
+                continue
+            inside = gaps[opened[0]] & (values[:-1] < constant) & (constant < values[1:])
+            beside = gaps[opened[0]] & ((values[:-1] == constant) | (constant == values[1:]))
+            if inside.any() or (several and beside.any()):
+                raise ClaimUndecided("a constraint turns between two values of a domain")
 
 
 def _build_feasibility_test(space: CheckerSpace, tied: Sequence[PointPredicate]) -> PieceTest | None:

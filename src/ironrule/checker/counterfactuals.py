@@ -300,9 +300,9 @@ class _CounterfactualsChecker:
     def _prepare(self) -> tuple[ChangeConditions, ChangeProblem, ChangePrices, Int32Array]:
         """The problem over the domains with the numbers that joined them so far."""
         if self.finer is None:
-            prices = self._build_prices(self.conditions)
-            restrictions = Restrictions.build(self.claim, self.conditions.space)
-            self._join(restrictions.list_numbers(self.conditions.space))
+            space, prices = self.conditions.space, self._build_prices(self.conditions)
+            restrictions = Restrictions.build(self.claim, space)
+            self._join(restrictions.list_numbers(space, self._encode_row(space)))
             self._join(list_stepped_numbers(prices, MAX_STEPS))
             self.finer = self._refine() if self.more else self.conditions
         finer = self.finer
