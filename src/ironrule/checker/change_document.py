@@ -1,7 +1,7 @@
 """The document of counterfactuals, or of a region: which fields it has, and what each may hold.
 
-As in an explanation's document, unknown fields are refused. What the server adds to a document of counterfactuals is
-known, and is not checked.
+As in an explanation's document, unknown fields are refused. The command line and the server may add regions to a
+document of counterfactuals, which are checked, and more that is known, and is not.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from ironrule.errors import InputError, build_format_error
 
 COUNTERFACTUALS_FORMAT = 2
 REGION_FORMAT = 1
-SERVER_FIELDS = ("asked", "measures", "region", "menu", "infeasibility", "unfinished")
+BESIDE_FIELDS = ("asked", "measures", "menu", "infeasibility", "why_none", "unfinished")  # not checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,25 +61,6 @@ class ScopeClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class CounterfactualsDocument:
-    """Counterfactuals as their document has them."""
-
-    kind: ClassVar[Literal["counterfactuals"]] = "counterfactuals"
-    instance: JsonObject
-    counterfactuals: tuple[JsonObject, ...]
-    proven: bool
-    resolution: float
-    domains: JsonObject
-    digest: str
-    data: JsonObject
-    scope: ScopeClaim | None = None
-    cost: CostClaim = DEFAULT_COST
-    target: JsonObject | None = None
-    margin: float = 0.0
-    further_models: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class RegionDocument:
     """A region around a counterfactual as its document has it."""
 
@@ -96,6 +77,27 @@ class RegionDocument:
     scope: ScopeClaim | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CounterfactualsDocument:
+    """Counterfactuals as their document has them."""
+
+    kind: ClassVar[Literal["counterfactuals"]] = "counterfactuals"
+    instance: JsonObject
+    counterfactuals: tuple[JsonObject, ...]
+    proven: bool
+    resolution: float
+    domains: JsonObject
+    digest: str
+    data: JsonObject
+    scope: ScopeClaim | None = None
+    cost: CostClaim = DEFAULT_COST
+    target: JsonObject | None = None
+    margin: float = 0.0
+    further_models: int = 0
+    region: RegionDocument | None = None
+    regions: tuple[RegionDocument, ...] = ()
+
+
 def parse_change_document(data: Mapping[str, Any]) -> CounterfactualsDocument | RegionDocument:
     """The counterfactuals, or the region, in JSON data; raises InputError if it is malformed."""
     is_region = "region_format" in data
@@ -105,7 +107,7 @@ def parse_change_document(data: Mapping[str, Any]) -> CounterfactualsDocument | 
         raise build_format_error(what, number, shorten_value(data[name]), "search for them again")
     try:
         if is_region:
-            return RegionDocument(data=data, **_parse_region(data))
+            return _parse_region_inside(data)
         return CounterfactualsDocument(data=data, **_parse_document(data))
     except MALFORMED as error:
         raise InputError(f"malformed {what.removeprefix('a ')}: {error}") from None
@@ -175,6 +177,28 @@ _parse_scope = record_of(_build_scope, {
     "features_to_vary": _parse_names, "breakpoints": object_of(list_of(parse_number)),
     "extended_values": object_of(list_of(parse_value)),
 })  # fmt: skip
+_parse_region = record_of(dict, {
+    "region_format": parse_count,
+    "counterfactual": parse_counterfactual,
+    "rule": parse_plain_rule,
+    "rounded": parse_plain_rule,
+    "ranges": list_of(record_of(dict, {
+        "feature": parse_text, "low": parse_value, "high": parse_value, "first": parse_value, "last": parse_value,
+        "before": parse_value, "after": parse_value, "any_value": one_of("any_value", True, False),
+    })),
+    "fixed": object_of(parse_value),
+    "verdict": parse_verdict,
+    "maximal": one_of("maximal", True, False),
+    "statistics": record_of(dict, STATISTICS_FIELDS, STATISTICS_OPTIONS),
+    "digest": parse_text,
+}, {"scope": _parse_scope}, checked_only=("region_format", "statistics"))  # fmt: skip
+
+
+def _parse_region_inside(data: Any) -> RegionDocument:
+    """A region that another document has."""
+    return RegionDocument(data=data, **_parse_region(data))
+
+
 _parse_document = record_of(dict, {
     "counterfactuals_format": parse_count,
     "instance": object_of(parse_value),
@@ -194,22 +218,9 @@ _parse_document = record_of(dict, {
     }),
     "margin": _parse_not_negative,
     "further_models": parse_count,
-    **dict.fromkeys(SERVER_FIELDS, lambda value: value),
+    "region": _parse_region_inside,
+    "regions": list_of(_parse_region_inside),
+    **dict.fromkeys(BESIDE_FIELDS, lambda value: value),
 }, checked_only=(
-    "counterfactuals_format", "seed", "evaluations", "seconds", "stopped", "statistics", *SERVER_FIELDS,
+    "counterfactuals_format", "seed", "evaluations", "seconds", "stopped", "statistics", *BESIDE_FIELDS,
 ))  # fmt: skip
-_parse_region = record_of(dict, {
-    "region_format": parse_count,
-    "counterfactual": parse_counterfactual,
-    "rule": parse_plain_rule,
-    "rounded": parse_plain_rule,
-    "ranges": list_of(record_of(dict, {
-        "feature": parse_text, "low": parse_value, "high": parse_value, "first": parse_value, "last": parse_value,
-        "before": parse_value, "after": parse_value, "any_value": one_of("any_value", True, False),
-    })),
-    "fixed": object_of(parse_value),
-    "verdict": parse_verdict,
-    "maximal": one_of("maximal", True, False),
-    "statistics": record_of(dict, STATISTICS_FIELDS, STATISTICS_OPTIONS),
-    "digest": parse_text,
-}, {"scope": _parse_scope}, checked_only=("region_format", "statistics"))  # fmt: skip

@@ -30,7 +30,7 @@ from ironrule.checker.bounds.pieces import Pieces, PieceTest
 from ironrule.checker.change_atoms import CHANGES, STAYS, UNDECIDED, FeatureAtoms
 
 PIECES_PER_ROUND = 512
-MAX_PIECES = 400_000
+MAX_PIECES = 60_000
 MAX_OPEN_PIECES = 256  # combinations with gaps that stay open: more of them are not gathered
 ROUNDS = 3  # in which what is too expensive is left out
 
@@ -191,7 +191,8 @@ class ChangeSearch:
             distinct, places = np.unique(keys, axis=0, return_inverse=True)
             sets.append(atoms.flag_codes(*distinct.T))
             rows[:, j] = places.ravel()
-        return ChangePieces(Pieces(tuple(sets), rows), here.status == UNDECIDED, costs, left)
+        limit = self.limit if self.problem.adds_up else np.inf
+        return ChangePieces(Pieces(tuple(sets), rows), here.status == UNDECIDED, costs, left, limit)
 
     def _settle_points(self, here: Frontier, gains: Float64Array) -> tuple[Frontier, Float64Array, Int32Array | None]:
         """Ask the models about the pieces that are single points. Where undecided features gain nothing, the point at

@@ -195,8 +195,9 @@ def _find_constant(node: FormulaNode, space: CheckerSpace, row: Int32Array) -> f
     if node.kind == "row":
         j = space.index(node.value)
         value = space.features[j].value(int(row[j]))
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return value if is_number and math.isfinite(value) else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return value
 
 
 def _walk(node: FormulaNode) -> Iterator[FormulaNode]:

@@ -29,7 +29,7 @@ from ironrule.checker.change_claims import (
     require_same_target_claim,
 )
 from ironrule.checker.change_costs import ChangePrices, build_prices
-from ironrule.checker.change_document import CounterfactualsDocument, ScopeClaim
+from ironrule.checker.change_document import CounterfactualsDocument, RegionDocument, ScopeClaim
 from ironrule.checker.change_search import ChangeProblem, ChangeSearch
 from ironrule.checker.change_space import (
     ChangeConditions,
@@ -41,6 +41,7 @@ from ironrule.checker.change_space import (
 )
 from ironrule.checker.components import describe_changes, encode_counterfactual, encode_point, format_value
 from ironrule.checker.document import JsonObject, compute_digest
+from ironrule.checker.region import NOT_MAXIMAL, check_region
 from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
 from ironrule.checker.scope import UserInputs
 from ironrule.checker.space.space import CheckerSpace, value_from_json
@@ -66,6 +67,8 @@ def check_counterfactuals(document: CounterfactualsDocument, inputs: UserInputs,
         findings.append(Finding("decision", "fails", str(reason)))
     else:
         findings += checker.check_claims()
+        for place, region in enumerate(_list_regions(document), 1):
+            findings.append(_check_region(place, region, inputs, meaning))
         reading = checker.find_reading_source()
     return Check(
         _describe(document),
@@ -75,6 +78,18 @@ def check_counterfactuals(document: CounterfactualsDocument, inputs: UserInputs,
         tuple(_list_notes(document, meaning)),
         document="counterfactuals",
     )
+
+
+def _list_regions(document: CounterfactualsDocument) -> tuple[RegionDocument, ...]:
+    return (*document.regions, *([] if document.region is None else [document.region]))
+
+
+def _check_region(place: int, region: RegionDocument, inputs: UserInputs, meaning: CallersMeaning) -> Finding:
+    """What becomes of a region that the document adds: of its claims the first that does not hold, or else the last."""
+    findings = check_region(region, inputs, meaning).findings
+    worst = next((one for one in findings if one.status == "fails"), None)
+    told = worst or next((one for one in findings if one.status != "holds"), findings[-1])
+    return Finding(f"region {place}", told.status, told.sentence)
 
 
 def _check_digest(document: CounterfactualsDocument) -> str:
@@ -111,7 +126,9 @@ def _list_notes(document: CounterfactualsDocument, meaning: CallersMeaning) -> l
     scope = document.scope
     if "cost" in document.data or (scope and (scope.change_constraints or scope.features_to_vary is not None)):
         notes.append("what may change, and what it costs, was taken from the document")
-    beside = [name for name in ("measures", "region", "menu", "infeasibility") if name in document.data]
+    if any(region.maximal for region in _list_regions(document)):
+        notes.append(NOT_MAXIMAL)
+    beside = [name for name in ("measures", "menu", "infeasibility", "why_none") if name in document.data]
     if beside:
         notes.append(f"what the document says besides was not checked: {', '.join(beside)}")
     return notes

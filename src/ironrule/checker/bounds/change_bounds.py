@@ -15,6 +15,12 @@ than can be paid are not in reach.
 **Terms** of a feature gain what their best value has more than the row's own; **networks** the same, in the linear
 function that bounds them (:mod:`~ironrule.checker.bounds.bound_propagation`).
 
+**Terms whose values cost differently** are bounded together: for any price of cost, the whole is no more than
+
+    price * limit + the sum, over all features, of the largest (what a value adds - price * what it costs)
+
+(Lagrangian relaxation). For linear models this is nearly exact.
+
 **Which features change** is then a knapsack: gains are maximized, costs limited. Two bounds of it are taken: the one
 that allows fractions of items (Dantzig, "Discrete-variable extremum problems", 1957), and the largest gains of as many
 features as can be paid.
@@ -45,6 +51,7 @@ from ironrule.checker.bounds.sum_bounds import (
 
 MAX_BLOCK_ENTRIES = 1 << 21  # numbers in one array of a block of pieces
 RELATIVE_ERROR = 1e-11  # of all sizes that a bound adds up, for the rounding of gains and their sums
+PRICE_STEPS = 2.0 ** (np.arange(-10, 11) / 4)  # tried for one bound, as multiples of what is needed per cost
 TINY_COST, LARGE_COST = 1e-300, 1e300  # finite: what is multiplied with zero must become zero
 
 
@@ -57,11 +64,12 @@ class ChangePieces(NamedTuple):
     undecided: BoolArray
     costs: Float64Array
     left: Float64Array
+    limit: float  # that all features together must cost less than; infinite where costs are not added up
 
     def select(self, rows: IntpArray | slice) -> ChangePieces:
         """Some of them."""
         pieces = Pieces(self.pieces.sets, self.pieces.rows[rows])
-        return ChangePieces(pieces, self.undecided[rows], self.costs[rows], self.left[rows])
+        return ChangePieces(pieces, self.undecided[rows], self.costs[rows], self.left[rows], self.limit)
 
     def __len__(self) -> int:
         return len(self.left)
@@ -213,6 +221,7 @@ class SumChangeBounds:
 
     bounds: SumBounds
     alternatives: tuple[tuple[ChangeableMargin, ...], ...]
+    code_costs: tuple[Float64Array, ...]
 
     @classmethod
     def build(cls, bounds: SumBounds, own: Int32Array, code_costs: Sequence[Float64Array]) -> SumChangeBounds:
@@ -233,7 +242,7 @@ class SumChangeBounds:
             tuple(_build_margin(margin, own, inside, features, costs) for margin in margins)
             for margins in bounds.alternatives
         )
-        return cls(bounds, alternatives)
+        return cls(bounds, alternatives, tuple(code_costs))
 
     def flag_closed(self, changes: ChangePieces) -> tuple[BoolArray, Float64Array]:
         """See :class:`ChangeBounds`."""
@@ -273,10 +282,11 @@ class SumChangeBounds:
         """The bound of a margin, and the gains."""
         total, joint = np.full(len(changes), margin.margin.offset), np.zeros(len(changes))
         plain, shared = np.zeros(len(changes)), np.zeros(changes.undecided.shape)
+        trees, terms = np.zeros(len(changes)), list[tuple[int, Float64Array, float]]()
         gains = np.zeros(changes.undecided.shape)
         for part in margin.parts:
             base, best, own_gains = part.trees.bound(possible, changes.undecided, changes.left)
-            part_gains = own_gains.T.copy()
+            part_gains, tree_best = own_gains.T.copy(), best
             for j, adds, own in part.own_terms:
                 largest = np.where(changes.pieces.sets[j], adds, -np.inf).max(axis=1)[changes.pieces.rows[:, j]]
                 free = changes.undecided[:, j]
@@ -285,10 +295,33 @@ class SumChangeBounds:
             gains += part_gains
             if part.part.link.kind == "identity":
                 joint, plain, shared = joint + base, plain + best, shared + part_gains
+                trees, terms = trees + tree_best, [*terms, *part.own_terms]
             else:
                 most = np.minimum(best, base + bound_knapsack(part_gains, changes.costs, changes.left))
                 total = total + apply_link(part.part.link, most + part.part.error + margin.rounding)
-        return total + np.minimum(plain, joint + bound_knapsack(shared, changes.costs, changes.left)), gains
+        least = np.minimum(plain, joint + bound_knapsack(shared, changes.costs, changes.left))
+        if terms and np.isfinite(changes.limit):
+            needed = -float(margin.margin.offset + sum(own for _, _, own in terms))
+            least = np.minimum(least, trees + self._bound_terms(terms, changes, abs(needed)))
+        return total + least, gains
+
+    def _bound_terms(
+        self, terms: Sequence[tuple[int, Float64Array, float]], changes: ChangePieces, scale: float
+    ) -> Float64Array:
+        """What terms add at most where all changes together cost less than the limit; ``scale`` is about as much as
+        they have to gain.
+        """
+        limit, pieces = max(changes.limit, TINY_COST), changes.pieces
+        least = np.full(len(changes), np.inf)
+        used = {j: np.unique(pieces.rows[:, j], return_inverse=True) for j, _, _ in terms}
+        for price in (scale / limit * PRICE_STEPS).tolist():
+            most = np.full(len(changes), price * limit)
+            for j, adds, _ in terms:
+                sets, rows = used[j]
+                value = adds - price * np.minimum(self.code_costs[j], LARGE_COST)
+                most += np.where(pieces.sets[j][sets], value, -np.inf).max(axis=1)[rows.ravel()]
+            least = np.minimum(least, most)
+        return least
 
 
 def _build_margin(
