@@ -129,6 +129,50 @@ assert found.status == {status!r}, str(found)
     assert loaded["holds"].keys() - loaded["proven"].keys() == LADDER_MODULES
 
 
+CHANGE_MODULES = {
+    f"ironrule.checker.{name}"
+    for name in (
+        "changes",
+        "changes.atoms",
+        "changes.claims",
+        "changes.costs",
+        "changes.counterfactuals",
+        "changes.document",
+        "changes.region",
+        "changes.search",
+        "changes.space",
+        "bounds.change_bounds",
+        "bounds.bound_propagation",
+        "bounds.network_bounds",
+        "readers.network_form",
+        "space.constraints",
+    )
+}
+MOST_LINES_OF_CHANGES = 8_600
+
+
+def test_counterfactuals_and_regions_are_checked_by_the_checker_alone(tmp_path: Path) -> None:
+    past = rows(4, 3, 3, 2)
+    explainer = Explainer(linear(SLOPES, [-2.0]), past)
+    found = explainer.counterfactuals(20)
+    documents = {"changes": found, "region": explainer.counterfactual_region(found[0]), "rule": explainer.explain(20)}
+    loaded = {}
+    for name, document in documents.items():
+        path = tmp_path / f"{name}.json"
+        path.write_text(document.to_json())
+        loaded[name] = load(f"""
+from pathlib import Path
+from handmade_models import SLOPES, linear, rows
+from ironrule import check
+found = check(Path({str(path)!r}).read_text(), linear(SLOPES, [-2.0]), rows(4, 3, 3, 2))
+assert found.status == "proven", str(found)
+""")
+        assert [module for module in loaded[name] if module != "ironrule" and not below(module, OWN)] == []
+    assert not loaded["rule"].keys() & CHANGE_MODULES
+    assert loaded["changes"].keys() - loaded["rule"].keys() == CHANGE_MODULES
+    assert sum(loaded["changes"].values()) <= MOST_LINES_OF_CHANGES, sum(loaded["changes"].values())
+
+
 READERS = {  # what a check of such a model loads besides
     "sklearn_trees": "sum_bounds",
     "sklearn_additive": "sum_bounds",

@@ -24,7 +24,7 @@ from ironrule.checker.user_models import OutcomeTarget, parse_callers_target, pa
 from ironrule.errors import InputError, OutcomeError, describe_value
 
 if TYPE_CHECKING:
-    from ironrule.checker.change_claims import ScopeCache
+    from ironrule.checker.changes.claims import ScopeCache
 
 NOT_GIVEN: Final = object()
 NOT_COMPARED = (
@@ -87,15 +87,15 @@ class Checker:
             from ironrule.checker.ladder import check_ladder
 
             return check_ladder(document, self._check_explanation, self._materials, self._measure, self._known_rows)
-        from ironrule.checker.change_claims import CallersMeaning, ScopeCache
+        from ironrule.checker.changes.claims import CallersMeaning, ScopeCache
 
         self._known_conditions = self._known_conditions or ScopeCache()
         meaning = CallersMeaning(self._expected, self._margin, self._intervals, self._known_conditions)
         if document.kind == "region":
-            from ironrule.checker.region import check_region
+            from ironrule.checker.changes.region import check_region
 
             return check_region(document, self._materials, meaning)
-        from ironrule.checker.counterfactuals import check_counterfactuals
+        from ironrule.checker.changes.counterfactuals import check_counterfactuals
 
         return check_counterfactuals(document, self._materials, meaning)
 

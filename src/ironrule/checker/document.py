@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 from ironrule.errors import InputError, build_format_error
 
 if TYPE_CHECKING:
-    from ironrule.checker.change_document import CounterfactualsDocument, RegionDocument
+    from ironrule.checker.changes.document import CounterfactualsDocument, RegionDocument
     from ironrule.checker.ladder_document import LadderDocument
 
 FORMAT = 5
@@ -167,7 +167,7 @@ def parse_document(given: Any) -> ExplanationDocument | LadderDocument | Counter
     except MALFORMED as error:
         raise InputError(f"malformed explanation: {error}") from None
     if isinstance(data, dict) and ("counterfactuals_format" in data or "region_format" in data):
-        from ironrule.checker.change_document import parse_change_document
+        from ironrule.checker.changes.document import parse_change_document
 
         return parse_change_document(data)
     if not isinstance(data, dict) or "ladder_format" not in data:

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ironrule.checker.change_document import ScopeClaim
-from ironrule.checker.change_space import ChangeConditions, list_conditions
+from ironrule.checker.changes.document import ScopeClaim
+from ironrule.checker.changes.space import ChangeConditions, list_conditions
 from ironrule.checker.document import to_canonical_json
 from ironrule.checker.intervals import is_interval_feature, summarize_domains
 from ironrule.checker.result import ClaimFailed, ClaimUndecided

@@ -1,8 +1,8 @@
 """The claims of counterfactuals: that they are some, that none is nearer, and that there is no other.
 
 Nothing of the search is used. What is claimed is repeated from the user's own models and data, with costs computed
-anew (:mod:`~ironrule.checker.change_costs`) and a search of the checker's own that must find nothing cheaper
-(:mod:`~ironrule.checker.change_search`). What it cannot settle is undecided.
+anew (:mod:`~ironrule.checker.changes.costs`) and a search of the checker's own that must find nothing cheaper
+(:mod:`~ironrule.checker.changes.search`). What it cannot settle is undecided.
 
 Each counterfactual is claimed to be the nearest that does not change all features of an earlier one. Over whole
 intervals the document says how near: nothing is nearer by more than its resolution. Where a model may turn between two
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.checker.arrays import BoolArray, Int32Array
-from ironrule.checker.change_claims import (
+from ironrule.checker.changes.claims import (
     CallersMeaning,
     build_conditions,
     check_decision,
@@ -28,10 +28,11 @@ from ironrule.checker.change_claims import (
     require_known_domains,
     require_same_target_claim,
 )
-from ironrule.checker.change_costs import ChangePrices, build_prices
-from ironrule.checker.change_document import CounterfactualsDocument, RegionDocument, ScopeClaim
-from ironrule.checker.change_search import ChangeProblem, ChangeSearch
-from ironrule.checker.change_space import (
+from ironrule.checker.changes.costs import ChangePrices, build_prices
+from ironrule.checker.changes.document import CounterfactualsDocument, RegionDocument, ScopeClaim
+from ironrule.checker.changes.region import NOT_MAXIMAL, check_region
+from ironrule.checker.changes.search import ChangeProblem, ChangeSearch
+from ironrule.checker.changes.space import (
     ChangeConditions,
     Numbers,
     Restrictions,
@@ -41,7 +42,6 @@ from ironrule.checker.change_space import (
 )
 from ironrule.checker.components import describe_changes, encode_counterfactual, encode_point, format_value
 from ironrule.checker.document import JsonObject, compute_digest
-from ironrule.checker.region import NOT_MAXIMAL, check_region
 from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
 from ironrule.checker.scope import UserInputs
 from ironrule.checker.space.space import CheckerSpace, value_from_json
@@ -52,6 +52,7 @@ from ironrule.errors import InputError
 MAX_STEPS = 5_000  # values that a number may take by its step
 REFINEMENTS = 4  # how often numbers are put between values
 NUMBERS_PER_GAP = 12
+MAX_PIECES = 60_000  # looked at for one claim
 MAX_NEW_NUMBERS = 20_000
 
 
@@ -301,13 +302,12 @@ class _CounterfactualsChecker:
         forbidden, pieces = np.array(sets, dtype=np.bool_).reshape(-1, len(names)), 0
         for _ in range(1 + REFINEMENTS):
             conditions, problem, prices, row = self._prepare()
-            outcome = ChangeSearch(problem, find_limit(prices), forbidden).run()
+            outcome = ChangeSearch(problem, find_limit(prices), forbidden, MAX_PIECES - pieces).run()
             pieces += outcome.pieces
             if outcome.cheaper is not None:
                 found = describe_changes(conditions.space, row, outcome.cheaper)
-                raise ClaimFailed(
-                    f"there is a nearer one: {found}" if np.isfinite(find_limit(prices)) else f"there is one: {found}"
-                )
+                what = "a nearer one" if np.isfinite(find_limit(prices)) else "another one"
+                raise ClaimFailed(f"there is {what}: {found}")
             if outcome.is_complete:
                 return pieces
             if not outcome.open_gaps or not self._add_numbers(problem, outcome.open_gaps, conditions.space):

@@ -27,10 +27,10 @@ from ironrule.checker.bounds.feasible import build_feasible_set
 from ironrule.checker.bounds.network_bounds import NetworkBounds
 from ironrule.checker.bounds.pieces import Pieces, PieceTest
 from ironrule.checker.bounds.sum_bounds import SumBounds
-from ironrule.checker.change_atoms import FeatureAtoms, combine_cells
-from ironrule.checker.change_costs import ChangePrices
-from ironrule.checker.change_document import ScopeClaim
-from ironrule.checker.change_search import ChangeProblem
+from ironrule.checker.changes.atoms import FeatureAtoms, combine_cells
+from ironrule.checker.changes.costs import ChangePrices
+from ironrule.checker.changes.document import ScopeClaim
+from ironrule.checker.changes.search import ChangeProblem
 from ironrule.checker.intervals import find_gaps, is_interval_feature
 from ironrule.checker.result import ClaimFailed, ClaimUndecided
 from ironrule.checker.scope import CheckScope, ModelWithBounds, UserInputs, build_scope

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from ironrule.checker.change_costs import DEFAULT_COST, CostClaim
+from ironrule.checker.changes.costs import DEFAULT_COST, CostClaim
 from ironrule.checker.document import (
     MALFORMED,
     STATISTICS_FIELDS,

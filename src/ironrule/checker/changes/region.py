@@ -16,7 +16,7 @@ import numpy as np
 
 from ironrule.checker.arrays import Int32Array
 from ironrule.checker.certificates import check_certificate
-from ironrule.checker.change_claims import (
+from ironrule.checker.changes.claims import (
     CallersMeaning,
     build_conditions,
     check_decision,
@@ -24,8 +24,8 @@ from ironrule.checker.change_claims import (
     check_space,
     read_target,
 )
-from ironrule.checker.change_document import RegionDocument, ScopeClaim
-from ironrule.checker.change_space import ChangeConditions
+from ironrule.checker.changes.document import RegionDocument, ScopeClaim
+from ironrule.checker.changes.space import ChangeConditions
 from ironrule.checker.components import (
     describe_conditions,
     encode_component,

@@ -1,7 +1,7 @@
 """That nothing costs less: a branch and bound of the checker's own, over what the features of a row may become.
 
 A *piece* says of every feature whether it stays as it is, changes, or is undecided, and to which atoms
-(:mod:`~ironrule.checker.change_atoms`) it may change. All changes that cost less than a limit are one piece at first.
+(:mod:`~ironrule.checker.changes.atoms`) it may change. All changes that cost less than a limit are one piece at first.
 A piece is closed
 
 1. if its features that change cost too much already, or are all those of an earlier counterfactual;
@@ -27,10 +27,9 @@ import numpy as np
 from ironrule.checker.arrays import BoolArray, Float64Array, Int32Array, IntpArray
 from ironrule.checker.bounds.change_bounds import ChangeBounds, ChangePieces
 from ironrule.checker.bounds.pieces import Pieces, PieceTest
-from ironrule.checker.change_atoms import CHANGES, STAYS, UNDECIDED, FeatureAtoms
+from ironrule.checker.changes.atoms import CHANGES, STAYS, UNDECIDED, FeatureAtoms
 
 PIECES_PER_ROUND = 512
-MAX_PIECES = 60_000
 MAX_OPEN_PIECES = 256  # combinations with gaps that stay open: more of them are not gathered
 ROUNDS = 3  # in which what is too expensive is left out
 
@@ -52,7 +51,7 @@ class ChangeProblem(NamedTuple):
     adds_up: bool = True
 
 
-class Frontier(NamedTuple):
+class ChangeFrontier(NamedTuple):
     """Pieces: per feature the first and the last atom, and what is known of it."""
 
     low: IntpArray
@@ -62,18 +61,18 @@ class Frontier(NamedTuple):
     def __len__(self) -> int:
         return len(self.low)
 
-    def select(self, rows: IntpArray | BoolArray | slice) -> Frontier:
+    def select(self, rows: IntpArray | BoolArray | slice) -> ChangeFrontier:
         """Some of them."""
-        return Frontier(self.low[rows], self.high[rows], self.status[rows])
+        return ChangeFrontier(self.low[rows], self.high[rows], self.status[rows])
 
-    def copy(self) -> Frontier:
+    def copy(self) -> ChangeFrontier:
         """The same, to be altered."""
-        return Frontier(*(one.copy() for one in self))
+        return ChangeFrontier(*(one.copy() for one in self))
 
 
-def join_frontiers(parts: Sequence[Frontier]) -> Frontier:
+def join_frontiers(parts: Sequence[ChangeFrontier]) -> ChangeFrontier:
     """All pieces of several frontiers."""
-    return Frontier(*(np.concatenate(some) for some in zip(*parts, strict=True)))
+    return ChangeFrontier(*(np.concatenate(some) for some in zip(*parts, strict=True)))
 
 
 class SearchOutcome(NamedTuple):
@@ -94,14 +93,15 @@ class ChangeSearch:
     problem: ChangeProblem
     limit: float
     earlier: BoolArray  # one row for each: the features that it changes
+    max_pieces: int  # that are looked at
     pieces: int = 0
     open_gaps: set[tuple[int, int]] = field(default_factory=set)
 
     def run(self) -> SearchOutcome:
         """Close all pieces, the last first."""
         waiting, count = [self._build_first()], 1
-        while count and self.pieces < MAX_PIECES and len(self.open_gaps) < MAX_OPEN_PIECES:
-            taken = list[Frontier]()
+        while count and self.pieces < self.max_pieces and len(self.open_gaps) < MAX_OPEN_PIECES:
+            taken = list[ChangeFrontier]()
             while waiting and sum(map(len, taken)) < PIECES_PER_ROUND:
                 taken.append(waiting.pop())
             here = join_frontiers(taken)
@@ -117,13 +117,15 @@ class ChangeSearch:
         complete = not waiting and not self.open_gaps
         return SearchOutcome(None, self.pieces, tuple(sorted(self.open_gaps)), complete)
 
-    def _build_first(self) -> Frontier:
+    def _build_first(self) -> ChangeFrontier:
         atoms = self.problem.atoms
         low = np.zeros((1, len(atoms)), dtype=np.intp)
         high = np.array([[len(one) - 1 for one in atoms]], dtype=np.intp)
-        return Frontier(low, high, np.where(self.problem.must_change, CHANGES, UNDECIDED).astype(np.intp)[None, :])
+        return ChangeFrontier(
+            low, high, np.where(self.problem.must_change, CHANGES, UNDECIDED).astype(np.intp)[None, :]
+        )
 
-    def _divide(self, here: Frontier) -> tuple[Frontier, Int32Array | None]:
+    def _divide(self, here: ChangeFrontier) -> tuple[ChangeFrontier, Int32Array | None]:
         """The parts of pieces that are not closed; and a cheaper counterfactual, if one is met."""
         here, costs, left = self._leave_out_expensive(here)
         changes = self._build_pieces(here, costs, left)
@@ -140,7 +142,7 @@ class ChangeSearch:
         here, gains, cheaper = self._settle_points(here, gains)
         return _cut(here, gains, self.problem.atoms), cheaper
 
-    def _leave_out_expensive(self, here: Frontier) -> tuple[Frontier, Float64Array, Float64Array]:
+    def _leave_out_expensive(self, here: ChangeFrontier) -> tuple[ChangeFrontier, Float64Array, Float64Array]:
         """The pieces without what cannot be paid, those that are left; what changes cost in them, and what is left."""
         here = here.copy()
         low, high, status = here
@@ -183,7 +185,7 @@ class ChangeSearch:
             status[rows, places] = STAYS
         return fine
 
-    def _build_pieces(self, here: Frontier, costs: Float64Array, left: Float64Array) -> ChangePieces:
+    def _build_pieces(self, here: ChangeFrontier, costs: Float64Array, left: Float64Array) -> ChangePieces:
         """The pieces as sets of codes."""
         sets, rows = list[BoolArray](), np.empty(here.low.shape, dtype=np.int32)
         for j, atoms in enumerate(self.problem.atoms):
@@ -194,7 +196,9 @@ class ChangeSearch:
         limit = self.limit if self.problem.adds_up else np.inf
         return ChangePieces(Pieces(tuple(sets), rows), here.status == UNDECIDED, costs, left, limit)
 
-    def _settle_points(self, here: Frontier, gains: Float64Array) -> tuple[Frontier, Float64Array, Int32Array | None]:
+    def _settle_points(
+        self, here: ChangeFrontier, gains: Float64Array
+    ) -> tuple[ChangeFrontier, Float64Array, Int32Array | None]:
         """Ask the models about the pieces that are single points. Where undecided features gain nothing, the point at
         which they stay is asked about too.
         """
@@ -219,7 +223,7 @@ class ChangeSearch:
         return here.select(over), gains[over], None
 
 
-def _cut(here: Frontier, gains: Float64Array, atoms: Sequence[FeatureAtoms]) -> Frontier:
+def _cut(here: ChangeFrontier, gains: Float64Array, atoms: Sequence[FeatureAtoms]) -> ChangeFrontier:
     """Every piece in two."""
     if not len(here):
         return here
