@@ -1,4 +1,4 @@
-"""The checker: verify every claim of an explanation, or of counterfactuals, against the user's own model, without trusting the search.
+"""The checker: verify every claim of a document against the user's own model, without trusting the search.
 
 It imports nothing of Ironrule but its errors (a test enforces this), so that it can be read and used alone; it reads
 models, tables and constraints by itself. docs/certificates.md says what is checked and what a check rests on.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ironrule.checker.claims import ClaimChecker
 from ironrule.checker.components import describe_rule
@@ -22,9 +22,6 @@ from ironrule.checker.scope import CheckScope, build_scope, read_user_inputs
 from ironrule.checker.space.space import value_from_json
 from ironrule.checker.user_models import OutcomeTarget, parse_callers_target, parse_target, require_same_target
 from ironrule.errors import InputError, OutcomeError, describe_value
-
-if TYPE_CHECKING:
-    from ironrule.checker.changes.claims import ScopeCache
 
 NOT_GIVEN: Final = object()
 NOT_COMPARED = (
@@ -74,7 +71,7 @@ class Checker:
         self._margin = None if margin is None else parse_target(None, None, margin).margin
         self._scopes: dict[str, CheckScope] = {}
         self._measure, self._known_rows = measure, dict[Any, Any]()  # of ladders
-        self._known_conditions: ScopeCache | None = None  # of counterfactuals and regions
+        self._known_changes = dict[str, Any]()  # of counterfactuals and regions
 
     def check(self, explanation: Any) -> Check:
         """Check every claim of an explanation, a ladder, counterfactuals or a region: the result, its plain data or its
@@ -87,17 +84,11 @@ class Checker:
             from ironrule.checker.ladder import check_ladder
 
             return check_ladder(document, self._check_explanation, self._materials, self._measure, self._known_rows)
-        from ironrule.checker.changes.claims import CallersMeaning, ScopeCache
+        from ironrule.checker.changes.counterfactuals import check_changes
 
-        self._known_conditions = self._known_conditions or ScopeCache()
-        meaning = CallersMeaning(self._expected, self._margin, self._intervals, self._known_conditions)
-        if document.kind == "region":
-            from ironrule.checker.changes.region import check_region
-
-            return check_region(document, self._materials, meaning)
-        from ironrule.checker.changes.counterfactuals import check_counterfactuals
-
-        return check_counterfactuals(document, self._materials, meaning)
+        return check_changes(
+            document, self._materials, self._expected, self._margin, self._intervals, self._known_changes
+        )
 
     def _check_explanation(self, document: ExplanationDocument) -> tuple[Check, CheckScope | None]:
         """What becomes of an explanation; the scope too, if it is about the model and the space at hand."""

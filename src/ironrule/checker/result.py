@@ -19,18 +19,6 @@ STATUS_MEANINGS = {
     "refuted": "A claim is false or was altered, or the rule has an exception",
     "undecided": "Not everything could be checked, or the explanation claims no proof",
 }
-OTHER_MEANINGS = {
-    "counterfactuals": {
-        "proven": "Every claim was checked against the model: nothing is nearer, and there is no other than claimed",
-        "refuted": "A claim is false or was altered, or there is a nearer counterfactual",
-        "undecided": "Not everything could be checked, or the document claims no proof",
-    },
-    "region": {
-        "proven": "Every claim was checked against the model, and every point of the region is desired",
-        "refuted": "A claim is false or was altered, or a point of the region is denied",
-        "undecided": "Not everything could be checked, or the document claims no proof",
-    },
-}
 READING_NOTES = {
     "own": "the checker read the model itself",
     "shared": "reading shared: the checker has no reading of its own for this model and used the explainer's",
@@ -100,7 +88,11 @@ class Check:
     @property
     def meaning(self) -> str:
         """What the status means, in a sentence."""
-        return OTHER_MEANINGS.get(self.document, STATUS_MEANINGS)[self.status]
+        if self.document in ("explanation", "ladder"):
+            return STATUS_MEANINGS[self.status]
+        from ironrule.checker.changes.claims import MEANINGS
+
+        return MEANINGS[self.document][self.status]
 
     @property
     def failures(self) -> tuple[Finding, ...]:

@@ -22,28 +22,23 @@ from ironrule.errors import InputError, OutcomeError
 
 T = TypeVar("T")
 MAX_CACHED = 8
+NOT_MAXIMAL = "that no bound of the region can be moved further was not checked"
+MEANINGS = {
+    "counterfactuals": {
+        "proven": "Every claim was checked against the model: nothing is nearer, and there is no other than claimed",
+        "refuted": "A claim is false or was altered, or there is a nearer counterfactual",
+        "undecided": "Not everything could be checked, or the document claims no proof",
+    },
+    "region": {
+        "proven": "Every claim was checked against the model, and every point of the region is desired",
+        "refuted": "A claim is false or was altered, or a point of the region is denied",
+        "undecided": "Not everything could be checked, or the document claims no proof",
+    },
+}
 NOT_COMPARED = (
     "what counts as desired was taken from the document; pass desired= and threshold= (--desired, --threshold) to "
     "compare it with what you mean"
 )
-
-
-class ScopeCache:
-    """What was built for the last few documents of one checker, since reading a model takes time."""
-
-    def __init__(self) -> None:
-        self._built: dict[str, Any] = {}
-
-    def get(self, key: Any, build: Callable[[], T]) -> T:
-        """What is kept under a key, built if it is not there."""
-        text = repr(key)
-        if text not in self._built:
-            built = build()
-            if len(self._built) >= MAX_CACHED:
-                self._built.pop(next(iter(self._built)))
-            self._built[text] = built
-        found: T = self._built[text]
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +50,18 @@ class CallersMeaning:
     target: OutcomeTarget | None
     margin: float | None
     intervals: bool
-    cache: ScopeCache
+    cache: dict[str, Any]
+
+    def get_built(self, key: Any, build: Callable[[], T]) -> T:
+        """What was built for a document before, or is built now: reading a model takes time."""
+        text = repr(key)
+        if text not in self.cache:
+            built = build()
+            if len(self.cache) >= MAX_CACHED:
+                self.cache.pop(next(iter(self.cache)))
+            self.cache[text] = built
+        found: T = self.cache[text]
+        return found
 
     def list_notes(self) -> Iterator[str]:
         """What the caller left out."""
@@ -71,7 +77,7 @@ def build_conditions(
         targets = list_conditions(inputs.models, read_target(claim), claim.upper, margin)
         key = ("conditions", len(inputs.models), claim.decision, claim.upper, margin, claim.breakpoints)
         build = partial(ChangeConditions.build, inputs, targets, claim, {})
-        return targets, meaning.cache.get((*key, claim.extended_values), build)
+        return targets, meaning.get_built((*key, claim.extended_values), build)
     except OutcomeError as error:
         differs = "the document's outcomes are not those of the model at hand"
         raise ClaimUndecided(f"{differs}: {error.statement}") from None

@@ -20,6 +20,7 @@ import numpy as np
 
 from ironrule.checker.arrays import BoolArray, Int32Array
 from ironrule.checker.changes.claims import (
+    NOT_MAXIMAL,
     CallersMeaning,
     build_conditions,
     check_decision,
@@ -30,7 +31,6 @@ from ironrule.checker.changes.claims import (
 )
 from ironrule.checker.changes.costs import ChangePrices, build_prices
 from ironrule.checker.changes.document import CounterfactualsDocument, RegionDocument, ScopeClaim
-from ironrule.checker.changes.region import NOT_MAXIMAL, check_region
 from ironrule.checker.changes.search import ChangeProblem, ChangeSearch
 from ironrule.checker.changes.space import (
     ChangeConditions,
@@ -54,6 +54,25 @@ REFINEMENTS = 4  # how often numbers are put between values
 NUMBERS_PER_GAP = 12
 MAX_PIECES = 60_000  # looked at for one claim
 MAX_NEW_NUMBERS = 20_000
+
+
+def check_changes(
+    document: CounterfactualsDocument | RegionDocument,
+    inputs: UserInputs,
+    target: OutcomeTarget | None,
+    margin: float | None,
+    intervals: bool,
+    cache: dict[str, Any],
+) -> Check:
+    """What becomes of the claims of counterfactuals, or of a region; the caller's target, margin and intervals are
+    compared with the document's, and ``cache`` keeps what is built.
+    """
+    meaning = CallersMeaning(target, margin, intervals, cache)
+    if document.kind == "counterfactuals":
+        return check_counterfactuals(document, inputs, meaning)
+    from ironrule.checker.changes.region import check_region
+
+    return check_region(document, inputs, meaning)
 
 
 def check_counterfactuals(document: CounterfactualsDocument, inputs: UserInputs, meaning: CallersMeaning) -> Check:
@@ -87,6 +106,8 @@ def _list_regions(document: CounterfactualsDocument) -> tuple[RegionDocument, ..
 
 def _check_region(place: int, region: RegionDocument, inputs: UserInputs, meaning: CallersMeaning) -> Finding:
     """What becomes of a region that the document adds: of its claims the first that does not hold, or else the last."""
+    from ironrule.checker.changes.region import check_region
+
     findings = check_region(region, inputs, meaning).findings
     worst = next((one for one in findings if one.status == "fails"), None)
     told = worst or next((one for one in findings if one.status != "holds"), findings[-1])

@@ -17,6 +17,7 @@ import numpy as np
 from ironrule.checker.arrays import Int32Array
 from ironrule.checker.certificates import check_certificate
 from ironrule.checker.changes.claims import (
+    NOT_MAXIMAL,
     CallersMeaning,
     build_conditions,
     check_decision,
@@ -42,7 +43,6 @@ from ironrule.checker.suggestions import add_numbers
 from ironrule.checker.user_models import AnswerCache
 
 DESIRED_OUTCOME = "the desired outcome"
-NOT_MAXIMAL = "that no bound of the region can be moved further was not checked"
 
 
 def check_region(document: RegionDocument, inputs: UserInputs, meaning: CallersMeaning) -> Check:
@@ -123,7 +123,7 @@ class _RegionChecker:
         def build() -> CheckScope:
             return build_scope(inputs, read_target(claim), claim.breakpoints, claim.extended_values, opposite=True)
 
-        return self.meaning.cache.get(("opposite", claim), build)
+        return self.meaning.get_built(("opposite", claim), build)
 
     @cached_property
     def box(self) -> tuple[Int32Array, Int32Array]:

@@ -121,9 +121,8 @@ class ChangeSearch:
         atoms = self.problem.atoms
         low = np.zeros((1, len(atoms)), dtype=np.intp)
         high = np.array([[len(one) - 1 for one in atoms]], dtype=np.intp)
-        return ChangeFrontier(
-            low, high, np.where(self.problem.must_change, CHANGES, UNDECIDED).astype(np.intp)[None, :]
-        )
+        status = np.where(self.problem.must_change, CHANGES, UNDECIDED).astype(np.intp)
+        return ChangeFrontier(low, high, status[None, :])
 
     def _divide(self, here: ChangeFrontier) -> tuple[ChangeFrontier, Int32Array | None]:
         """The parts of pieces that are not closed; and a cheaper counterfactual, if one is met."""

@@ -17,14 +17,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ironrule.checker.arrays import BoolArray, Float64Array, Int32Array
-from ironrule.checker.bounds.change_bounds import ChangeBounds, NetworkChangeBounds, SumChangeBounds
+from ironrule.checker.bounds.change_bounds import ChangeBounds, SumChangeBounds
 from ironrule.checker.bounds.feasible import build_feasible_set
-from ironrule.checker.bounds.network_bounds import NetworkBounds
 from ironrule.checker.bounds.pieces import Pieces, PieceTest
 from ironrule.checker.bounds.sum_bounds import SumBounds
 from ironrule.checker.changes.atoms import FeatureAtoms, combine_cells
@@ -34,10 +33,12 @@ from ironrule.checker.changes.search import ChangeProblem
 from ironrule.checker.intervals import find_gaps, is_interval_feature
 from ironrule.checker.result import ClaimFailed, ClaimUndecided
 from ironrule.checker.scope import CheckScope, ModelWithBounds, UserInputs, build_scope
-from ironrule.checker.space.constraints import FormulaNode, ParsedConstraint, PointPredicate
 from ironrule.checker.space.space import CheckerFeature, CheckerSpace, parse_constraints
 from ironrule.checker.user_models import OutcomeTarget, UserModel
 from ironrule.errors import ConstraintError
+
+if TYPE_CHECKING:
+    from ironrule.checker.space.constraints import FormulaNode, ParsedConstraint, PointPredicate
 
 Numbers = Mapping[str, Sequence[Any]]
 
@@ -282,6 +283,9 @@ def build_problem(
 def _build_bounds(model: ModelWithBounds, row: Int32Array, code_costs: Sequence[Float64Array]) -> ChangeBounds:
     if isinstance(model.bounds, SumBounds):
         return SumChangeBounds.build(model.bounds, row, code_costs)
+    from ironrule.checker.bounds.network_bounds import NetworkBounds
+    from ironrule.checker.bounds.network_change_bounds import NetworkChangeBounds
+
     assert isinstance(model.bounds, NetworkBounds)
     return NetworkChangeBounds(model.bounds, row)
 
