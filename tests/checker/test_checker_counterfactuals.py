@@ -317,6 +317,8 @@ def test_altered_documents_are_not_confirmed(good: tuple[Any, np.ndarray, Docume
         {"cost": {"norm": "l1", "scale": "range", "prices": {"x0": -1}}},
         {"cost": {"norm": "l2", "scale": "range", "per_change": 1.0}},
         {"cost": {"norm": "l1", "scale": "range", "steps": {"x0": 0}}},
+        {"cost": {"norm": "l2", "scale": "range", "prices": {"x0": 1e200}}},
+        {"cost": {"norm": "l1", "scale": "range", "per_change": 1e300}},
         {"counterfactuals_format": 1},
         {"counterfactuals_format": True},
         {"margin": "0.1"},
@@ -328,6 +330,36 @@ def test_malformed_documents_are_refused(good: tuple[Any, np.ndarray, Document],
     model, table, document = good
     with pytest.raises(InputError):
         check(rewrite(document, **fields), model, table)
+
+
+def test_that_none_was_asked_for_is_refused(good: tuple[Any, np.ndarray, Document]) -> None:
+    model, table, document = good
+    nothing = claim(document)
+    with pytest.raises(InputError, match="positive"):
+        check(rewrite(nothing, scope={**document["scope"], "k": 0}), model, table)
+
+
+def test_a_step_next_to_nothing_confirms_nothing(good: tuple[Any, np.ndarray, Document]) -> None:
+    model, table, document = good
+    fine = {"norm": "l1", "scale": "range", "steps": {f"x{j}": 1e-320 for j in range(3)}}
+    assert check(rewrite(claim(document), cost=fine), model, table).status != "refuted"
+    assert failing(check(rewrite(document, cost=fine), model, table)) == ["counterfactuals"]
+
+
+def test_regions_of_a_document_are_checked_along() -> None:
+    model, table, row = fit("boosted")
+    explainer = Explainer(model, table, domain="seen")
+    found = explainer.counterfactuals(row, k=1, progress=False)
+    region = json.loads(explainer.counterfactual_region(found[0]).to_json())
+    document = rewrite(json.loads(found.to_json()), regions=[region])
+    told = check(document, model, table)
+    assert told.status == "proven"
+    assert told.findings[-1][:2] == ("region 1", "holds")
+    other = {**region, "fixed": {**region["fixed"], "x9": 1.0}}
+    assert failing(check(rewrite(document, regions=[add_digest(other)]), model, table)) == ["region 1"]
+    elsewhere = copy.deepcopy(region)
+    elsewhere["counterfactual"]["values"]["x0"] = 0.0
+    assert failing(check(rewrite(document, regions=[add_digest(elsewhere)]), model, table)) == ["region 1"]
 
 
 def test_what_is_not_proven_is_never_confirmed(good: tuple[Any, np.ndarray, Document]) -> None:

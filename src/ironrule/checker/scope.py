@@ -261,11 +261,15 @@ def build_scope(
     past_rows = past_rows[space.admits(past_rows)]
     if len(past_rows) == 0:
         raise ConstraintError("no past row satisfies the constraints on the space", code="no-past-rows")
+    if opposite:
+        from ironrule.checker.changes.opposite import negate_models
+
+        user_models = negate_models(user_models)
     return CheckScope(
         space=space,
         past_rows=past_rows,
         models=inputs.models,
-        user_models=user_models.negate() if opposite else user_models,
+        user_models=user_models,
         target=target,
         feasible=build_feasible_set(space),
         allow_shared_reading=inputs.allow_shared_reading,

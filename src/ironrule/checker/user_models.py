@@ -140,15 +140,6 @@ class ModelDecision:
             raise ModelError(expected="the model must answer one value per row", got=got)
         return self.criterion(_require_plain(answer))
 
-    def negate(self) -> ModelDecision:
-        """The opposite decision."""
-        criterion = partial(_flag_opposite, criterion=self.criterion)
-        return replace(self, criterion=criterion, desired_name=self.undesired_name, undesired_name=self.desired_name)
-
-
-def _flag_opposite(answer: AnyArray, criterion: Callable[[AnyArray], BoolArray]) -> BoolArray:
-    return np.logical_not(criterion(answer))
-
 
 def _require_plain(answer: AnyArray) -> AnyArray:
     """Labels or finite real numbers; what is missing among labels is None."""
@@ -371,10 +362,6 @@ class UserModel:
         parts = [points[start : start + BATCH_ROWS] for start in starts]
         return np.concatenate([np.zeros(0, np.bool_), *(self.decision(self.layout(some), len(some)) for some in parts)])
 
-    def negate(self) -> UserModel:
-        """The same model with the opposite decision."""
-        return replace(self, decision=self.decision.negate())
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UserModelSet:
@@ -389,12 +376,6 @@ class UserModelSet:
     def desired(self, points: Int32Array) -> BoolArray:
         """Which points some member gives the desired outcome."""
         return np.asarray(np.any([member.desired(points) for member in self.members], axis=0), dtype=np.bool_)
-
-    def negate(self) -> UserModelSet:
-        """The set of one model with the opposite decision; of several there is none."""
-        (only,) = self.members
-        turned = only.negate()
-        return UserModelSet(turned, (turned,), self.decision.negate())
 
 
 def build_user_models(models: Models, table: UserTable, space: CheckerSpace, target: OutcomeTarget) -> UserModelSet:

@@ -104,7 +104,8 @@ class FeaturePrices:
         if self.step is not None:
             size = np.maximum(np.abs(numbers), abs(own))
             lost = np.minimum(self.step / 4, STEP_TOLERANCE * self.step + NUMBER_TOLERANCE * size)
-            costs[np.abs(apart - np.round(apart / self.step) * self.step) > lost] = math.inf
+            with np.errstate(over="ignore", invalid="ignore"):  # of a step next to nothing, nothing is a multiple
+                costs[~(np.abs(apart - np.round(apart / self.step) * self.step) <= lost)] = math.inf
         return costs
 
 

@@ -88,7 +88,7 @@ def check_counterfactuals(document: CounterfactualsDocument, inputs: UserInputs,
     else:
         findings += checker.check_claims()
         for place, region in enumerate(_list_regions(document), 1):
-            findings.append(_check_region(place, region, inputs, meaning))
+            findings.append(_check_region(place, region, document, inputs, meaning))
         reading = checker.find_reading_source()
     return Check(
         _describe(document),
@@ -104,8 +104,16 @@ def _list_regions(document: CounterfactualsDocument) -> tuple[RegionDocument, ..
     return (*document.regions, *([] if document.region is None else [document.region]))
 
 
-def _check_region(place: int, region: RegionDocument, inputs: UserInputs, meaning: CallersMeaning) -> Finding:
+def _check_region(
+    place: int,
+    region: RegionDocument,
+    document: CounterfactualsDocument,
+    inputs: UserInputs,
+    meaning: CallersMeaning,
+) -> Finding:
     """What becomes of a region that the document adds: of its claims the first that does not hold, or else the last."""
+    if region.counterfactual not in document.counterfactuals:
+        return Finding(f"region {place}", "fails", "it is around a counterfactual that the document does not have")
     from ironrule.checker.changes.region import check_region
 
     findings = check_region(region, inputs, meaning).findings

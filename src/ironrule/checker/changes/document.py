@@ -28,6 +28,7 @@ from ironrule.checker.document import (
     parse_count,
     parse_counterfactual,
     parse_domain,
+    parse_integer,
     parse_number,
     parse_plain_rule,
     parse_text,
@@ -40,6 +41,7 @@ from ironrule.checker.document import (
 from ironrule.errors import InputError, build_format_error
 
 COUNTERFACTUALS_FORMAT = 2
+LEAST_PRICE, LARGEST_PRICE = 1e-9, 1e12  # others would be lost beside costs of about 1, or their squares be infinite
 REGION_FORMAT = 1
 BESIDE_FIELDS = ("asked", "measures", "menu", "infeasibility", "why_none", "unfinished")  # not checked
 
@@ -120,8 +122,17 @@ def _parse_not_negative(value: Any) -> float:
     return number
 
 
+def _parse_positive_count(value: Any) -> int:
+    if parse_integer(value) < 1:
+        raise ValueError(f"expected a positive integer, got {value}")
+    return int(value)
+
+
 def _parse_price(value: Any) -> float:
-    return math.inf if value == "inf" else _parse_not_negative(value)
+    price = math.inf if value == "inf" else _parse_not_negative(value)
+    if price not in (0.0, math.inf) and not LEAST_PRICE <= price <= LARGEST_PRICE:
+        raise ValueError(f"a price must be from {LEAST_PRICE:g} to {LARGEST_PRICE:g}, 0 or inf, got {price!r}")
+    return price
 
 
 def _parse_prices(value: Any) -> tuple[float, float]:
@@ -141,6 +152,8 @@ def _parse_step(value: Any) -> float:
 
 def _build_cost(**fields: Any) -> CostClaim:
     claim = CostClaim(**fields)
+    if claim.per_change > LARGEST_PRICE:
+        raise ValueError(f"per_change must be at most {LARGEST_PRICE:g}, got {claim.per_change!r}")
     if claim.per_change and claim.norm != "l1":
         raise ValueError(f"per_change must come with the norm l1, got {claim.norm}")
     return claim
@@ -171,7 +184,7 @@ _parse_cost = record_of(_build_cost, {
     "prices": object_of(_parse_prices), "steps": object_of(_parse_step), "per_change": _parse_not_negative,
 })  # fmt: skip
 _parse_scope = record_of(_build_scope, {
-    "space": parse_text, "model": parse_text, "decision": _parse_decision, "k": parse_count,
+    "space": parse_text, "model": parse_text, "decision": _parse_decision, "k": _parse_positive_count,
     "constraints": _parse_names, "change_constraints": _parse_names,
 }, {
     "features_to_vary": _parse_names, "breakpoints": object_of(list_of(parse_number)),

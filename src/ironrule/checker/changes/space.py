@@ -216,9 +216,9 @@ def list_stepped_numbers(prices: ChangePrices, most: int) -> dict[str, tuple[Any
         feature, own, step = one.feature, one.own, one.step
         if step is None or own is None or not is_interval_feature(feature):
             continue
-        first, last = math.ceil((feature.values[0] - own) / step), math.floor((feature.values[-1] - own) / step)
-        if last - first > most:
+        if (feature.values[-1] - feature.values[0]) / most > step:
             raise ClaimUndecided(f"the steps of {feature.name!r} leave more than {most:,} values")
+        first, last = math.ceil((feature.values[0] - own) / step), math.floor((feature.values[-1] - own) / step)
         numbers = [own + count * step for count in range(first, last + 1)]
         if feature.whole:
             numbers = [int(number) for number in numbers if float(number).is_integer()]
