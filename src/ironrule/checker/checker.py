@@ -86,9 +86,8 @@ class Checker:
             return check_ladder(document, self._check_explanation, self._materials, self._measure, self._known_rows)
         from ironrule.checker.changes.counterfactuals import check_changes
 
-        return check_changes(
-            document, self._materials, self._expected, self._margin, self._intervals, self._known_changes
-        )
+        caller = self._expected, self._margin, self._intervals
+        return check_changes(document, self._materials, caller, self._known_changes)
 
     def _check_explanation(self, document: ExplanationDocument) -> tuple[Check, CheckScope | None]:
         """What becomes of an explanation; the scope too, if it is about the model and the space at hand."""

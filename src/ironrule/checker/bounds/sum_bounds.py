@@ -435,6 +435,7 @@ def _sum_parts(margin: PreparedMargin, sums: list[Float64Array], direction: floa
 
 
 def apply_link(link: LinkFunction, total: Float64Array) -> Float64Array:
+    """What a link makes of sums."""
     if link.kind == "step":
         return np.where(total > link.shift, link.scale, 0.0)
     with np.errstate(over="ignore"):

@@ -59,15 +59,13 @@ MAX_NEW_NUMBERS = 20_000
 def check_changes(
     document: CounterfactualsDocument | RegionDocument,
     inputs: UserInputs,
-    target: OutcomeTarget | None,
-    margin: float | None,
-    intervals: bool,
+    caller: tuple[OutcomeTarget | None, float | None, bool],
     cache: dict[str, Any],
 ) -> Check:
     """What becomes of the claims of counterfactuals, or of a region; the caller's target, margin and intervals are
     compared with the document's, and ``cache`` keeps what is built.
     """
-    meaning = CallersMeaning(target, margin, intervals, cache)
+    meaning = CallersMeaning(*caller, cache)
     if document.kind == "counterfactuals":
         return check_counterfactuals(document, inputs, meaning)
     from ironrule.checker.changes.region import check_region
@@ -190,7 +188,7 @@ class _CounterfactualsChecker:
             there = len(inputs.models)
             raise ClaimUndecided(f"{1 + document.further_models} models are spoken of, but {there} are at hand")
         targets, conditions = build_conditions(claim, inputs, meaning, document.margin)
-        return cls(document, claim, inputs, meaning, targets, conditions)
+        return cls(document, claim, inputs, meaning, targets=targets, conditions=conditions)
 
     def check_claims(self) -> list[Finding]:
         """Every claim with what becomes of it; of another space or model nothing can be said."""
