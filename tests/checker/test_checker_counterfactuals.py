@@ -348,7 +348,7 @@ def test_a_step_next_to_nothing_confirms_nothing(good: tuple[Any, np.ndarray, Do
 
 def test_regions_of_a_document_are_checked_along() -> None:
     model, table, row = fit("boosted")
-    explainer = Explainer(model, table, domain="seen")
+    explainer = Explainer(model, table)
     found = explainer.counterfactuals(row, k=1, progress=False)
     region = json.loads(explainer.counterfactual_region(found[0]).to_json())
     document = rewrite(json.loads(found.to_json()), regions=[region])

@@ -110,7 +110,7 @@ def _check_region(
     meaning: CallersMeaning,
 ) -> Finding:
     """What becomes of a region that the document adds: of its claims the first that does not hold, or else the last."""
-    if region.counterfactual not in document.counterfactuals:
+    if all(region.counterfactual["values"] != one["values"] for one in document.counterfactuals):
         return Finding(f"region {place}", "fails", "it is around a counterfactual that the document does not have")
     from ironrule.checker.changes.region import check_region
 
@@ -303,8 +303,8 @@ class _CounterfactualsChecker:
                 raise ClaimFailed("counterfactuals must be listed nearest first, but they are not")
             if (changed[:place] <= changed[place]).all(axis=1).any():
                 raise ClaimFailed("a counterfactual must not change all that an earlier one changes, but one does")
-        shown = ", ".join(f"{distance:.6g} ({count} changes)" for count, distance in costs[:5])
-        return f"the model gives all {len(given)} what is to be reached; distance {shown}"
+        shown = ", ".join(f"{distance:.6g} ({count} changed)" for count, distance in costs[:5])
+        return f"the model gives all {len(given)} what is to be reached; distance (features): {shown}"
 
     def _check_nearest(self, place: int) -> str:
         one = self.document.counterfactuals[place]
@@ -314,13 +314,13 @@ class _CounterfactualsChecker:
         pieces = self._prove_empty(limit_of, self.document.counterfactuals[:place])
         near = f" by more than {self.document.resolution:g}" if self.document.resolution else ""
         others = " that does not change all of an earlier one" if place else ""
-        return f"nothing{others} is nearer{near}: none of {pieces:,} pieces of what is can be desired"
+        return f"nothing{others} is nearer{near}; pieces closed: {pieces:,}"
 
     def _check_no_other(self) -> str:
         given = self.document.counterfactuals
         pieces = self._prove_empty(lambda _: np.inf, given)
         what = "no other that does not change all of one of these" if given else "none at all"
-        return f"there is {what}: no piece of {pieces:,} can be desired"
+        return f"there is {what}; pieces closed: {pieces:,}"
 
     def _prove_empty(self, find_limit: Callable[[ChangePrices], float], earlier: Sequence[JsonObject]) -> int:
         """How many pieces show that nothing costs less than a limit; raises ClaimFailed with what does."""
