@@ -26,6 +26,8 @@ from ironrule.model.wrappers.handwritten_models import (
     TwoLayerAdditive as TwoLayerAdditive,
 )
 from ironrule.model.wrappers.networks import OnnxNetwork as OnnxNetwork, TorchNetwork as TorchNetwork
+from ironrule.model.wrappers.onnx_models import OnnxModel as OnnxModel
+from ironrule.model.wrappers.pmml_models import PmmlModel as PmmlModel
 from ironrule.oracles.combine import SearchThenProve as SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive as Exhaustive
 from ironrule.oracles.geco.oracle import GeCo as GeCo

@@ -54,7 +54,7 @@ def add_cache_option(parser: argparse.ArgumentParser) -> None:
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """The model file, and what counts as desired."""
-    text = "a fitted model: .skops, .onnx, or .pkl and .joblib if trusted"
+    text = "a fitted model: .skops, .onnx, .pmml, or .pkl and .joblib if trusted"
     parser.add_argument("model", metavar="MODEL", type=Path, nargs="?", help=text)
     need_files(parser, "MODEL")
     add_desired_and_trust_options(parser.add_argument_group("model"))
