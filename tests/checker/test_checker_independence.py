@@ -21,7 +21,7 @@ OWN = ("ironrule.checker", "ironrule.errors")
 LENDING = "ironrule.shared_reading"  # where a reading is borrowed, and the result says so
 LIBRARIES = {"numpy", "scipy", "narwhals"}
 WHEN_USED = {"pandas", "pyarrow", "onnx", "catboost"}  # the user's own libraries, imported when their objects come
-MOST_LINES = 6_700
+MOST_LINES = 6_750
 
 
 def imported(path: Path) -> list[tuple[str, bool]]:
@@ -143,7 +143,7 @@ CHANGE_MODULES = {
         "bounds.change_bounds",
     )
 }
-MOST_LINES_OF_CHANGES = 8_600
+MOST_LINES_OF_CHANGES = 8_650
 
 
 def test_counterfactuals_and_regions_are_checked_by_the_checker_alone(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ REPORTS: dict[str, tuple[Render, set[str]]] = {  # with the texts that must be f
         {VALUE, LABEL, UNIT, MARKUP},
     ),
     "notebook explanation": (lambda _, e: e._repr_html_(), {VALUE, LABEL, UNIT, PAID}),
+    "notebook explainer": (lambda x, _: x._repr_html_(), {PAID}),
     "notebook batch": (lambda x, _: x.explain_many([0], workers=1, progress=False)._repr_html_(), {LABEL, VALUE}),
     "notebook counterfactuals": (lambda x, _: x.counterfactuals(ROW)._repr_html_(), {LABEL, VALUE}),
     "notebook judgement": (lambda x, e: x.judge(ROW, e.rule)._repr_html_(), {LABEL, VALUE, PAID}),

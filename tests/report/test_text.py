@@ -159,7 +159,7 @@ def test_a_rule_that_was_preferred_for_coverage_is_not_called_shortest(complete)
     assert "The shortest has 3." in text
     assert "none covers more past rows" in text
     assert ("of the 12 proven rules compared" in text) != complete
-    assert ("of the proven rules that are at most two components longer" in text) == complete
+    assert ("of the proven rules that are have at most two bounds more" in text) == complete
     assert "The shortest that was found has 3." in str(replace(made, lower_bound=2))
     assert Explanation.from_json(made.to_json()).preference == made.preference
     assert "Coverage could not be preferred" in str(replace(made, preference=None))

@@ -74,9 +74,7 @@ class Checker:
         self._known_changes = dict[str, Any]()  # of counterfactuals and regions
 
     def check(self, explanation: Any) -> Check:
-        """Check every claim of an explanation, a ladder, counterfactuals or a region: the result, its plain data or its
-        JSON. Raises InputError for anything else.
-        """
+        """Check every claim of a result, its plain data or its JSON; raises InputError for what is none of these."""
         document = parse_document(explanation)
         if document.kind == "explanation":
             return self._check_explanation(document)[0]

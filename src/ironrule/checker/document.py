@@ -159,9 +159,7 @@ class ExplanationDocument:
 
 
 def parse_document(given: Any) -> ExplanationDocument | LadderDocument | CounterfactualsDocument | RegionDocument:
-    """The document in an explanation, a ladder, counterfactuals or a region, its plain data or its JSON; raises
-    InputError if it is malformed.
-    """
+    """The document in a result of any kind, its plain data or its JSON; raises InputError if it is malformed."""
     try:
         data = _load_json(given)
     except MALFORMED as error:
@@ -406,23 +404,27 @@ parse_verdict = variant_of("a verdict", "kind", {
 })  # fmt: skip
 parse_plain_rule = record_of(dict, {"components": list_of(parse_component), "outcome": parse_text})
 _parse_rule = record_of(lambda rule, **fields: RuleClaim(**rule, **fields), {
-    "rule": parse_plain_rule,
-    "verdict": parse_verdict, "coverage": parse_count,
+    "rule": parse_plain_rule, "verdict": parse_verdict, "coverage": parse_count,
 })  # fmt: skip
-STATISTICS_FIELDS: Parsers = {
+parse_statistics = record_of(dict, {
     "algorithm": parse_text, "seconds": parse_number, "operator_seconds": object_of(parse_number),
     "stopped": one_of("stopped", None, "budget", "interrupted"), "seed": parse_count, "generations": parse_count,
     "candidates": parse_count, "oracle_calls": parse_count, "model_calls": parse_count, "evaluations": parse_count,
-}  # fmt: skip
-STATISTICS_OPTIONS: Parsers = {
+}, {
     "stopped_by": one_of("stopped_by", None, "finished", "work", "seconds", "evaluations", "interrupted"),
     "budget_seconds": optional(parse_number), "budget_evaluations": optional(parse_count),
     "compile_seconds": parse_number,
-}  # fmt: skip
+})  # fmt: skip
 parse_domain = record_of(dict, {
     "kind": one_of("the kind of a domain", "interval", "integers", "seen", "list"),
     "missing": one_of("missing", True, False),
 }, {"low": parse_value, "high": parse_value, "count": parse_count, "values": list_of(parse_value)})  # fmt: skip
+parse_labels = record_of(dict, {
+    "language": parse_text, "features": object_of(record_of(dict, {}, {
+        "label": _parse_local_text, "unit": _parse_local_text, "format": parse_text, "decimals": parse_count,
+        "values": object_of(_parse_local_text), "complete": one_of("complete", True),
+    })),
+}, {"outcomes": object_of(_parse_local_text), "numbers": object_of(parse_text)})  # fmt: skip
 _parse_document = record_of(dict, {
     "format": parse_integer,
     "instance": object_of(parse_value),
@@ -431,7 +433,7 @@ _parse_document = record_of(dict, {
     "wider_is_maximal": one_of("wider_is_maximal", True, False),
     "wider_witnesses": list_of(_parse_point),
     "counterfactuals": list_of(parse_counterfactual),
-    "statistics": record_of(dict, STATISTICS_FIELDS, STATISTICS_OPTIONS),
+    "statistics": parse_statistics,
     "history_rows": parse_count,
     "space": parse_text,
     "weight": parse_weight,
@@ -469,12 +471,7 @@ _parse_document = record_of(dict, {
         "complete": one_of("complete", True, False),
         "limits": object_of(record_of(dict, {"moves": _parse_names, "reason": parse_text})),
     }, {"resolution": parse_number}),
-    "labels": record_of(dict, {
-        "language": parse_text, "features": object_of(record_of(dict, {}, {
-            "label": _parse_local_text, "unit": _parse_local_text, "format": parse_text, "decimals": parse_count,
-            "values": object_of(_parse_local_text), "complete": one_of("complete", True),
-        })),
-    }, {"outcomes": object_of(_parse_local_text), "numbers": object_of(parse_text)}),
+    "labels": parse_labels,
 }, checked_only=("format", "statistics", "prefer", "preference", "covers_only_instance", "labels"))  # fmt: skip
 
 

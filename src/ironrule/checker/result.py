@@ -88,11 +88,11 @@ class Check:
     @property
     def meaning(self) -> str:
         """What the status means, in a sentence."""
-        if self.document in ("explanation", "ladder"):
-            return STATUS_MEANINGS[self.status]
-        from ironrule.checker.changes.claims import MEANINGS
+        if self.document in ("counterfactuals", "region"):
+            from ironrule.checker.changes.claims import MEANINGS
 
-        return MEANINGS[self.document][self.status]
+            return MEANINGS[self.document][self.status]
+        return STATUS_MEANINGS[self.status]
 
     @property
     def failures(self) -> tuple[Finding, ...]:
@@ -123,6 +123,9 @@ class Check:
         lines = [f"  {f.status:<9}  {f.claim:<{width}}  {f.sentence}" for f in self.findings]
         remarks = [f"  note: {remark}" for remark in self.remarks]
         return "\n".join(map(escape_controls, [self.rule, f"Check: {self.status}. {self.meaning}.", *lines, *remarks]))
+
+    def __repr__(self) -> str:
+        return f"<Check: {self.status}: {escape_controls(self.rule)}>"
 
     def _repr_html_(self) -> str:
         cell = 'style="padding:2px 10px;text-align:left;border-bottom:1px solid #ccc"'

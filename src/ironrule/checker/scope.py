@@ -132,9 +132,7 @@ def read_user_inputs(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CheckScope:
-    """Models with what counts as desired, and a space. What takes time is done when it is first needed. ``opposite``:
-    the models are turned round, so that what they call undesired is sought.
-    """
+    """Models with what counts as desired, and a space. What takes time is done when it is first needed."""
 
     space: CheckerSpace
     past_rows: Int32Array  # past rows that can occur
@@ -144,7 +142,7 @@ class CheckScope:
     feasible: FeasibleSet
     allow_shared_reading: bool = True
     intervals: bool = False
-    opposite: bool = False
+    opposite: bool = False  # whether the models are turned round: what they call undesired is sought
 
     @cached_property
     def models_with_bounds(self) -> tuple[ModelWithBounds, ...] | str:

@@ -9,12 +9,12 @@ from typing import Any
 from ironrule.report.plots.drawing import VERDICT_STYLES
 from ironrule.report.plots.overview import build_overview, draw_overview
 from ironrule.report.templating import render_template
-from ironrule.report.text import get_verdict_name
+from ironrule.report.text import format_length, get_verdict_name
 from ironrule.report.validator import collect_version_facts
 from ironrule.results.batch import Batch, RuleCover
 from ironrule.results.explanation import Explanation
 from ironrule.rule.phrasing import FeatureLabels, join_conditions
-from ironrule.wording import format_count, join_lines
+from ironrule.wording import format_count, join_lines, render_text
 
 MAX_TEXT_RULES = 10
 MAX_HTML_RULES = 25
@@ -31,11 +31,24 @@ def format_batch(batch: Batch) -> str:
     """The counts, then the few rules that cover all proven rows."""
     cover = batch.find_rule_cover()
     lines = [f"{sentence}." for sentence in summarize_batch(batch)]
-    lines += [f"{describe_rule_cover(cover)}:"] if len(cover) else []
+    return join_lines([*lines, *(_list_covering_rules(cover) if len(cover) else [])])
+
+
+def format_rule_cover(cover: RuleCover) -> str:
+    """The few rules that cover all proven rows."""
+    return join_lines(_list_covering_rules(cover))
+
+
+def _list_covering_rules(cover: RuleCover) -> list[str]:
+    lines = [f"{describe_rule_cover(cover)}:"]
     lines += [f"  {format_count(rule.covered_rows, 'row'):>13}  {rule.rule}" for rule in cover.rules[:MAX_TEXT_RULES]]
     hidden = len(cover.rules) - MAX_TEXT_RULES
-    lines += [f"  and {hidden:,} more"] if hidden > 0 else []
-    return join_lines(lines)
+    return [*lines, *([f"  and {hidden:,} more"] if hidden > 0 else [])]
+
+
+def render_rule_cover(cover: RuleCover) -> str:
+    """The same as HTML for a notebook."""
+    return render_text(format_rule_cover(cover))
 
 
 def summarize_batch(batch: Batch) -> list[str]:
@@ -49,7 +62,7 @@ def summarize_batch(batch: Batch) -> list[str]:
         minimum = format_count(sum(columns["minimum"]), "rule is minimum", "rules are minimum")
         lines.append(f"Verdicts: {verdicts}; {minimum}")
         sizes = sorted(columns["cardinality"])
-        lines.append(f"Components: {sizes[0]} to {sizes[-1]}, median {sizes[len(sizes) // 2]}")
+        lines.append(f"Bounds per rule: {sizes[0]} to {sizes[-1]}, median {sizes[len(sizes) // 2]}")
         reused = sum(row is not None for row in columns["covered_by"])
         reuse = f"; {format_count(reused, 'row')} not searched, covered by the rule of another row" if reused else ""
         lines.append(f"Search: {sum(columns['seconds']):,.1f} s in total{reuse}")
@@ -90,7 +103,7 @@ def build_batch_view(
     shared: dict[str, Counter[str]] = {name: Counter() for name in SHARED_FACTS}
     # explanations may be read from disk one by one, so one pass collects all that is needed of each
     for name, explanation in zip(names, explanations, strict=True):
-        length = f"{explanation.cardinality}{', shortest' if explanation.minimum else ''}"
+        length = f"{format_length(explanation.rule)}{', shortest' if explanation.minimum else ''}"
         verdict = get_verdict_name(explanation.verdict)
         rows.append((name, join_conditions(explanation.rule), verdict, length, f"{explanation.coverage:,}"))
         for fact, get_value in SHARED_FACTS.items():

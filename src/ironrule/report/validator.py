@@ -75,7 +75,7 @@ def build_validator_view(explanation: Explanation, check_command: CheckCommand) 
             *describe_lone_row(explanation),
             *describe_details(explanation),
         ],
-        "sql": explanation.shown.rule.to_sql(),
+        "sql": explanation.shown.rule.to_sql(comments=bool(explanation.labels)),
         "proof": _collect_proof_facts(explanation),
         "scope": _collect_scope_facts(explanation),
         "scope_sentences": describe_scope(explanation),

@@ -21,9 +21,12 @@ from ironrule.results.audience import LadderAudience
 from ironrule.results.batch_folder import EXPLANATIONS, BatchFolder, FolderBatchReader, require_kind
 from ironrule.results.batch_storage import CODE_COLUMNS, COLUMNS, BatchReader, BatchRow
 from ironrule.results.display import (
+    describe_rule_cover,
     format_batch,
+    format_rule_cover,
     plot_batch,
     render_batch,
+    render_rule_cover,
     write_batch_report,
     write_ladder_batch_report,
 )
@@ -32,7 +35,7 @@ from ironrule.results.ladder import Ladder
 from ironrule.results.notice import NoticeOptions
 from ironrule.search.rule_cover import find_covered_points, find_minimum_rule_cover
 from ironrule.space.space import Space
-from ironrule.wording import format_count
+from ironrule.wording import escape_controls, format_count, format_repr, render_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,6 +51,15 @@ class CoveringRule:
     rule: str
     row: int
     covered_rows: int
+
+    def __str__(self) -> str:
+        return f"{escape_controls(self.rule)} Proven; covers {format_count(self.covered_rows, 'row')} of the batch."
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def _repr_html_(self) -> str:
+        return render_text(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +82,15 @@ class RuleCover:
 
     def __len__(self) -> int:
         return len(self.rules)
+
+    def __str__(self) -> str:
+        return format_rule_cover(self)
+
+    def __repr__(self) -> str:
+        return f"<RuleCover: {describe_rule_cover(self)}>"
+
+    def _repr_html_(self) -> str:
+        return render_rule_cover(self)
 
 
 def find_rule_cover(read: Mapping[str, list[Any]], wider: bool, seconds: float) -> RuleCover:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ironrule.results.audience import Audience, LadderAudience
-    from ironrule.results.batch import Batch
+    from ironrule.results.batch import Batch, RuleCover
     from ironrule.results.changes.menu import ChangeMenu
     from ironrule.results.changes.region import CounterfactualRegion
     from ironrule.results.counterfactuals import Counterfactuals
@@ -151,6 +151,27 @@ def render_batch(batch: Batch) -> str:
     from ironrule.report import batch as report
 
     return report.render_batch(batch)
+
+
+def describe_rule_cover(cover: RuleCover) -> str:
+    """How many rules cover how many rows."""
+    from ironrule.report import batch as report
+
+    return report.describe_rule_cover(cover)
+
+
+def format_rule_cover(cover: RuleCover) -> str:
+    """The few rules that cover all proven rows as text."""
+    from ironrule.report import batch as report
+
+    return report.format_rule_cover(cover)
+
+
+def render_rule_cover(cover: RuleCover) -> str:
+    """The same as HTML for a notebook."""
+    from ironrule.report import batch as report
+
+    return report.render_rule_cover(cover)
 
 
 def plot_batch(batch: Batch, ax: Axes | None) -> Axes:

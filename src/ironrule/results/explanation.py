@@ -38,7 +38,7 @@ from ironrule.verdict.budget import Meter, StopReason
 from ironrule.verdict.certificate import require_integer
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
 from ironrule.verdict.verdict import Proven, Verdict, label_verdict, verdict_from_dict, verdict_to_dict
-from ironrule.wording import escape_controls
+from ironrule.wording import escape_controls, format_count, format_repr, format_settings, render_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,6 +73,14 @@ class Statistics:
     budget_evaluations: int | None = None
     compile_seconds: float = 0.0
 
+    def __str__(self) -> str:
+        ended = f"; stopped early ({self.stopped})" if self.stopped else ""
+        work = f"{format_count(self.evaluations, 'evaluation')} in {self.seconds:.2f} s"
+        return f"{self.algorithm}, seed {self.seed}: {work}{ended}"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
 
 @dataclass(frozen=True, slots=True)
 class RuleRestrictions:
@@ -81,6 +89,9 @@ class RuleRestrictions:
     require: tuple[str, ...] = ()
     forbid: tuple[str, ...] = ()
     weights: Mapping[str, int | float | Fraction] | Literal["paper"] | None = None
+
+    def __repr__(self) -> str:
+        return format_settings(self)
 
     @property
     def is_unrestricted(self) -> bool:
@@ -125,6 +136,15 @@ class RankedRule:
         """The rule that :meth:`to_dict` wrote."""
         return cls(Rule.from_dict(data["rule"]), verdict_from_dict(data["verdict"]), data["coverage"])
 
+    def __str__(self) -> str:
+        return f"{self.rule} {_capitalize(self.verdict)}. Past rows covered: {self.coverage:,}."
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def _repr_html_(self) -> str:
+        return render_text(self, self.verdict)
+
     def with_labels(self, labels: Labels) -> RankedRule:
         """The same, shown with these labels."""
         return replace(self, rule=self.rule.with_labels(labels), verdict=label_verdict(self.verdict, labels))
@@ -153,6 +173,14 @@ class CoveragePreference:
         """What :meth:`to_dict` wrote."""
         shortest, compared = number_from_json(data["shortest"]), require_integer(data["compared"])
         return cls(shortest, bool(data["is_complete"]), compared)
+
+    def __str__(self) -> str:
+        known = "proven to be the best of them" if self.is_complete else "not proven to be the best"
+        compared = format_count(self.compared, "proven rule")
+        return f"preferred for its coverage among {compared}, {known}; the shortest weighs {self.shortest}"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -450,6 +478,11 @@ def _read_changes(data: Mapping[str, Any] | None) -> LazyValue[SuggestedChanges]
 Item = TypeVar("Item")
 
 
+def _capitalize(value: object) -> str:
+    text = str(value)
+    return text[:1].upper() + text[1:]
+
+
 class _EnumerationSearch(Protocol):
     """A search that says how it ended."""
 
@@ -498,5 +531,15 @@ class Listing(Iterator[Item], Generic[Item]):
         return item
 
     def __repr__(self) -> str:
-        how = "complete" if self.complete else f"stopped: {self.stopped}" if self.stopped else "not ended"
-        return f"<Listing: {self.count} so far, {how}>"
+        return f"<Listing: {self}>"
+
+    def __str__(self) -> str:
+        how = "not ended: iterate over it, or make a list of it"
+        if self.complete:
+            how = "complete, and that is proven"
+        elif self.stopped:
+            how = f"stopped: {self.stopped}; there may be others"
+        return f"{self.count} so far, {how}"
+
+    def _repr_html_(self) -> str:
+        return render_text(self)

@@ -29,6 +29,7 @@ from ironrule.space.space import Space
 from ironrule.verdict.bounded import Bounded, RungVerdict, rung_verdict_from_dict, rung_verdict_to_dict
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
 from ironrule.verdict.verdict import Proven
+from ironrule.wording import format_count, format_repr, render_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,6 +54,12 @@ class CoveredRows:
 
     rows: int
     exceptions: int
+
+    def __str__(self) -> str:
+        return f"{format_count(self.exceptions, 'exception')} among {format_count(self.rows, 'row')}"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +117,15 @@ class Rung:
             is_best=data["is_best"],
             parts=tuple(map(RungPart.from_dict, data["parts"])),
         )
+
+    def __str__(self) -> str:
+        return f"{self.rule} {str(self.verdict).capitalize()}. Past rows covered: {self.coverage:,}."
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def _repr_html_(self) -> str:
+        return render_text(self, self.verdict)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -281,8 +297,9 @@ class Ladder(Sequence[Rung]):
         return format_ladder(self)
 
     def __repr__(self) -> str:
-        lengths = ", ".join(str(rung.cardinality) for rung in self.rungs)
-        return f"<Ladder: rungs of {lengths} components; the last is {type(self.last.verdict).__name__}>"
+        lengths = ", ".join(str(len(rung.rule.features)) for rung in self.rungs)
+        noun = "condition" if lengths == "1" else "conditions"
+        return f"<Ladder: rules of {lengths} {noun}; the last is {type(self.last.verdict).__name__}>"
 
     def _repr_html_(self) -> str:
         return render_ladder(self)

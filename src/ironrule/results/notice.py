@@ -27,6 +27,7 @@ from typing import Any
 from ironrule.errors import InputError
 from ironrule.results.reasons import ReasonCatalogue
 from ironrule.space.labels import DEFAULT_LANGUAGE, FeatureText, Labels, read_toml
+from ironrule.wording import format_settings
 
 MAX_REASONS = 4  # of a notice, unless the lender says otherwise
 
@@ -57,6 +58,9 @@ class NoticeOptions:
     date: datetime.date | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
     fields_by_row: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return format_settings(self)
 
     def __post_init__(self) -> None:
         checks: dict[str, tuple[bool, str]] = {

@@ -14,8 +14,6 @@ from typing import Any, ClassVar, Literal
 from ironrule.checker.changes.costs import DEFAULT_COST, CostClaim
 from ironrule.checker.document import (
     MALFORMED,
-    STATISTICS_FIELDS,
-    STATISTICS_OPTIONS,
     CertificateClaim,
     DecisionClaim,
     ExceptionClaim,
@@ -29,8 +27,10 @@ from ironrule.checker.document import (
     parse_counterfactual,
     parse_domain,
     parse_integer,
+    parse_labels,
     parse_number,
     parse_plain_rule,
+    parse_statistics,
     parse_text,
     parse_value,
     parse_verdict,
@@ -202,7 +202,7 @@ _parse_region = record_of(dict, {
     "fixed": object_of(parse_value),
     "verdict": parse_verdict,
     "maximal": one_of("maximal", True, False),
-    "statistics": record_of(dict, STATISTICS_FIELDS, STATISTICS_OPTIONS),
+    "statistics": parse_statistics,
     "digest": parse_text,
 }, {"scope": _parse_scope}, checked_only=("region_format", "statistics"))  # fmt: skip
 
@@ -220,7 +220,7 @@ _parse_document = record_of(dict, {
     "resolution": _parse_not_negative,
     "seed": parse_count, "evaluations": parse_count, "seconds": parse_number,
     "stopped": one_of("stopped", None, "budget", "interrupted"),
-    "statistics": record_of(dict, STATISTICS_FIELDS, STATISTICS_OPTIONS),
+    "statistics": parse_statistics,
     "domains": object_of(parse_domain),
     "digest": parse_text,
 }, {
@@ -231,9 +231,11 @@ _parse_document = record_of(dict, {
     }),
     "margin": _parse_not_negative,
     "further_models": parse_count,
+    "labels": parse_labels,
     "region": _parse_region_inside,
     "regions": list_of(_parse_region_inside),
     **dict.fromkeys(BESIDE_FIELDS, lambda value: value),
 }, checked_only=(
-    "counterfactuals_format", "seed", "evaluations", "seconds", "stopped", "statistics", *BESIDE_FIELDS,
+    "counterfactuals_format", "seed", "evaluations", "seconds", "stopped", "statistics", "labels",
+    *BESIDE_FIELDS,
 ))  # fmt: skip

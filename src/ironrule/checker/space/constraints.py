@@ -1,5 +1,4 @@
-"""The constraint language: one condition on a point ``cf`` of the space, or on a change of a row ``x`` to it;
-docs/constraints.md is its definition.
+"""The constraint language: one condition on a point ``cf`` of the space; docs/constraints.md is its definition.
 
     statement   if or then statement | or
     or          and (or and)*

@@ -18,10 +18,12 @@ checker had to use the explainer's reading of the model ("reading shared"), or w
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ironrule.cli import options as shared
-from ironrule.cli.inputs import read_files
+from ironrule.cli.inputs import read_files, read_labels
 from ironrule.cli.output import CommandResult
 
 NAME, HELP = "check", "verify an explanation, a ladder or counterfactuals against a model and data"
@@ -76,4 +78,17 @@ def run(options: argparse.Namespace) -> CommandResult:
     )
     is_good = EXIT_CODES[found.status] == 0
     status = "undecided" if is_good and options.strict and not found.strict else found.status
-    return CommandResult(render_check(found), found.to_dict, code=EXIT_CODES[status])
+    view = render_check(found, _phrase_rule(document.data, options))
+    return CommandResult(view, found.to_dict, code=EXIT_CODES[status])
+
+
+def _phrase_rule(document: Mapping[str, Any], options: argparse.Namespace) -> str | None:
+    """The rule that was checked in the words of the labels, where there are any."""
+    from ironrule.rule.rule import Rule
+    from ironrule.space.labels import Labels
+
+    explanation = document.get("explanation", document)
+    labels = Labels.from_dict(explanation.get("labels", {}))
+    if options.labels is not None or options.language is not None:
+        labels = read_labels(options).extend(labels)
+    return str(Rule.from_dict(explanation["rules"][0]["rule"]).with_labels(labels)) if labels else None

@@ -4,7 +4,7 @@ MODEL is a fitted classifier, DATA the past rows. Put MODEL and DATA first, the 
 
   ironrule explain model.skops loans.csv --row 17 --target status --desired paid
 
-A proven rule with more than four components comes below a short one, which has a bound on its exceptions: --most 3 asks
+A proven rule with more than four bounds comes below a short one, which has a bound on its exceptions: --most 3 asks
 for a shorter one, --most 0 for the whole rule alone.
 """
 
@@ -40,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_row_option(parser)
     shared.add_search_options(parser)
     shared.add_rule_options(parser)
-    text = "first a rule of at most N components, with a bound on its exceptions among people like past ones; 0: none"
+    text = "first a rule of at most N bounds, and a limit on its exceptions among people like past ones; 0: none"
     parser.add_argument("--most", metavar="N", type=int, help=f"{text} (default: 4 above a long proven rule)")
     text = "rows to measure that bound on, best ones that the model was not trained on (default: half of DATA)"
     parser.add_argument("--measure", metavar="FILE", type=Path, help=text)

@@ -22,7 +22,7 @@ from ironrule.rule.rule import Rule
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
 from ironrule.verdict.verdict import Proven, Verdict, verdict_from_dict, verdict_to_dict
-from ironrule.wording import escape_controls
+from ironrule.wording import escape_controls, format_repr, format_value, render_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,6 +62,14 @@ class FeatureRange:
         values = {name: value_from_json(data[name]) for name in names}
         return cls(feature=data["feature"], any_value=data["any_value"], **values)
 
+    def __str__(self) -> str:
+        if self.any_value:
+            return f"{escape_controls(self.feature)}: any value"
+        return f"{escape_controls(self.feature)}: from {format_value(self.low)} to {format_value(self.high)}"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
 
 @dataclass(frozen=True, slots=True)
 class CounterfactualRegion:
@@ -97,9 +105,9 @@ class CounterfactualRegion:
     @property
     def conditions(self) -> tuple[str, ...]:
         """What the region says of each feature that may vary, in words."""
-        labels, grouped = FeatureLabels(), {one.feature: one for one in group_conditions(self.rounded)}
+        labels, grouped = FeatureLabels(self.rule.labels), {one.feature: one for one in group_conditions(self.rounded)}
         return tuple(
-            f"{escape_controls(one.feature)}: "
+            f"{labels.label(one.feature)}: "
             + (labels.format_sentence(grouped[one.feature]) if one.feature in grouped else "any value")
             for one in self.ranges
         )
@@ -172,3 +180,9 @@ class CounterfactualRegion:
             wide = ", and no bound can move further" if self.maximal else ""
             return f"{said}{others}: every such point has the desired outcome, proven{wide}"
         return f"{said}{others}: not proven that every such point has the desired outcome ({self.verdict.details})"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def _repr_html_(self) -> str:
+        return render_text(self, self.verdict)

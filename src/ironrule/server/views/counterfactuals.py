@@ -16,11 +16,12 @@ from ironrule.results.counterfactuals import FORMAT_FIELD, Counterfactuals
 from ironrule.results.explanation import Statistics
 from ironrule.rule.cost import Cost
 from ironrule.rule.counterfactual import Counterfactual
-from ironrule.rule.phrasing import FeatureLabels, format_label, group_conditions
+from ironrule.rule.phrasing import FeatureLabels, format_label, group_conditions, name_value
 from ironrule.rule.rule import Rule
 from ironrule.server.service import Service, read_record
-from ironrule.server.views import build_changes
+from ironrule.server.views.texts import build_changes
 from ironrule.space.feature import value_from_json
+from ironrule.space.labels import Labels, write_key
 from ironrule.space.space import Space
 from ironrule.wording import format_cost_resolution, format_count, format_resolution, format_value
 
@@ -39,10 +40,11 @@ def build_counterfactuals_view(service: Service, number: int) -> dict[str, Any]:
         "record": record.facts,
         "row": record.row,
         "is_current": is_current,
+        "outcome_names": service.served_model.outcome_names,
         "counterfactuals": [build_changes(one, space) for one in ways],
         "costs": _describe_costs(document, cost),
         "cost_note": _describe_cost_unit(cost),
-        "target": _describe_target(document.get("target")),
+        "target": _describe_target(document.get("target"), space.labels),
         "proven": document["proven"],
         "within": _describe_resolution(document, cost),
         "proof_text": _describe_proof(document, cost),
@@ -112,12 +114,13 @@ def _describe_proof(document: Mapping[str, Any], cost: Cost) -> list[str]:
     return said
 
 
-def _describe_target(target: Mapping[str, Any] | None) -> str | None:
+def _describe_target(target: Mapping[str, Any] | None, labels: Labels) -> str | None:
     """What was to be reached, where that is not the desired outcome."""
     if target is None:
         return None
-    labels = [format_value(value_from_json(one), "unquoted") for one in target.get("desired") or ()]
-    said = [f"the outcome {' or '.join(labels)}"] if labels else []
+    classes = [value_from_json(one) for one in target.get("desired") or ()]
+    texts = [labels.get_outcome(write_key(one)) or format_value(one, "unquoted") for one in classes]
+    said = [f"the outcome {' or '.join(texts)}"] if texts else []
     if "above" in target:
         said.append(f"a score above {target['above']:g}")
     if "at_most" in target:
@@ -151,7 +154,7 @@ def _build_region_view(
             {
                 "feature": one["feature"],
                 "label": format_label(labels.get(one["feature"])),
-                "before": format_value(value_from_json(one["before"]), "unquoted"),
+                "before": name_value(one["feature"], value_from_json(one["before"]), space.labels, "unquoted"),
                 "range": labels.format_sentence(conditions[one["feature"]])
                 if one["feature"] in conditions
                 else "any value",
