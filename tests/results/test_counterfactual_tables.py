@@ -89,8 +89,8 @@ def test_what_an_explainer_finds_is_read_back_and_fits_its_table():
 @pytest.mark.parametrize(
     ("alter", "words"),
     [
-        (lambda d: d | {"counterfactuals_format": 7}, "must have format 1, got 7"),
-        (lambda d: {k: v for k, v in d.items() if k != "counterfactuals_format"}, "must have format 1, got None"),
+        (lambda d: d | {"counterfactuals_format": 7}, "must have format 2, got 7"),
+        (lambda d: {k: v for k, v in d.items() if k != "counterfactuals_format"}, "must have format 2, got None"),
         (lambda d: d | {"proven": False}, "digest mismatch"),
         (lambda d: add_digest(d | {"proven": "yes"}), "must be true or false"),
         (lambda d: add_digest(d | {"instance": {"income": 3}}), "must have the features of their row"),

@@ -1,4 +1,4 @@
-"""The checker: from an explanation or a ladder, and the user's own model and data, to what is true of it."""
+"""The checker: from a document, and the user's own model and data, to what is true of it."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ MAX_CACHED_SCOPES = 8
 
 
 class Checker:
-    """Checks explanations and ladders of one model, made once for many of them.
+    """Checks explanations, ladders, counterfactuals and regions of one model, made once for many of them.
 
     Takes the model, the data, the space and the constraints as an :class:`~ironrule.Explainer` does. What counts as
-    desired stands in each explanation; ``desired``, ``threshold`` and ``margin`` say what the caller means, and an
+    desired stands in each document; ``desired``, ``threshold`` and ``margin`` say what the caller means, and an
     explanation that means something else is refuted. ``intervals=True`` demands that the claims are about every number
     between the values of the domains. A model that the checker cannot read itself is read as the explainer does, and
     the result says "reading shared"; with ``allow_shared_reading=False`` its proofs stay undecided. ``measure`` is the
@@ -71,15 +71,21 @@ class Checker:
         self._margin = None if margin is None else parse_target(None, None, margin).margin
         self._scopes: dict[str, CheckScope] = {}
         self._measure, self._known_rows = measure, dict[Any, Any]()  # of ladders
+        self._known_changes = dict[str, Any]()  # of counterfactuals and regions
 
     def check(self, explanation: Any) -> Check:
-        """Check every claim of an explanation or a ladder, its plain data or its JSON; raises InputError otherwise."""
+        """Check every claim of a result, its plain data or its JSON; raises InputError for what is none of these."""
         document = parse_document(explanation)
-        if isinstance(document, ExplanationDocument):
+        if document.kind == "explanation":
             return self._check_explanation(document)[0]
-        from ironrule.checker.ladder import check_ladder
+        if document.kind == "ladder":
+            from ironrule.checker.ladder import check_ladder
 
-        return check_ladder(document, self._check_explanation, self._materials, self._measure, self._known_rows)
+            return check_ladder(document, self._check_explanation, self._materials, self._measure, self._known_rows)
+        from ironrule.checker.changes.counterfactuals import check_changes
+
+        caller = self._expected, self._margin, self._intervals
+        return check_changes(document, self._materials, caller, self._known_changes)
 
     def _check_explanation(self, document: ExplanationDocument) -> tuple[Check, CheckScope | None]:
         """What becomes of an explanation; the scope too, if it is about the model and the space at hand."""
@@ -198,10 +204,10 @@ def check(
     allow_shared_reading: bool = True,
     measure: Any = None,
 ) -> Check:
-    """Check every claim of an explanation or a ladder against a model and the past rows.
+    """Check every claim of an explanation, a ladder, counterfactuals or a region against a model and the past rows.
 
-    ``explanation`` is an Explanation or a Ladder, its plain data or its JSON; the other arguments are those of
-    :class:`Checker`. Raises InputError if the document is malformed.
+    ``explanation`` is an Explanation, a Ladder, Counterfactuals or a CounterfactualRegion, its plain data or its JSON;
+    the other arguments are those of :class:`Checker`. Raises InputError if the document is malformed.
     """
     checker = Checker(
         model,

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 from ironrule.errors import InputError, build_format_error
 
 if TYPE_CHECKING:
+    from ironrule.checker.changes.document import CounterfactualsDocument, RegionDocument
     from ironrule.checker.ladder_document import LadderDocument
 
 FORMAT = 5
@@ -128,6 +129,7 @@ class ChangesClaim:
 class ExplanationDocument:
     """An explanation as its document has it."""
 
+    kind: ClassVar[Literal["explanation"]] = "explanation"
     instance: JsonObject
     rules: tuple[RuleClaim, ...]
     wider: RuleClaim | None
@@ -156,12 +158,16 @@ class ExplanationDocument:
     changes: ChangesClaim | None = None
 
 
-def parse_document(given: Any) -> ExplanationDocument | LadderDocument:
-    """The document in an explanation or a ladder, its plain data or its JSON; raises InputError if it is malformed."""
+def parse_document(given: Any) -> ExplanationDocument | LadderDocument | CounterfactualsDocument | RegionDocument:
+    """The document in a result of any kind, its plain data or its JSON; raises InputError if it is malformed."""
     try:
         data = _load_json(given)
     except MALFORMED as error:
         raise InputError(f"malformed explanation: {error}") from None
+    if isinstance(data, dict) and ("counterfactuals_format" in data or "region_format" in data):
+        from ironrule.checker.changes.document import parse_change_document
+
+        return parse_change_document(data)
     if not isinstance(data, dict) or "ladder_format" not in data:
         return parse_explanation(data)
     from ironrule.checker.ladder_document import parse_ladder
@@ -313,14 +319,14 @@ def require_object(data: Any) -> dict[str, Any]:
     return data
 
 
-def _object_of(parse: Parser) -> Parser:
+def object_of(parse: Parser) -> Parser:
     """An object with fields of any names."""
     return lambda data: {name: parse(value) for name, value in require_object(data).items()}
 
 
 def _parse_local_text(data: Any) -> Any:
     """A text, or one per language."""
-    return parse_text(data) if isinstance(data, str) else _object_of(parse_text)(data)
+    return parse_text(data) if isinstance(data, str) else object_of(parse_text)(data)
 
 
 def record_of(
@@ -357,10 +363,10 @@ def variant_of(what: str, name: str, parsers: Parsers) -> Parser:
 # What a document may hold, from the inside out.
 _parse_point = list_of(parse_integer)
 _parse_names = list_of(parse_text)
-_parse_counterfactual = record_of(dict, {
-    "values": _object_of(parse_value),
+parse_counterfactual = record_of(dict, {
+    "values": object_of(parse_value),
     "changes": list_of(record_of(dict, {"feature": parse_text, "before": parse_value, "after": parse_value})),
-}, {"exact": _object_of(parse_value)})  # fmt: skip
+}, {"exact": object_of(parse_value)})  # fmt: skip
 parse_component = record_of(dict, {
     "feature": parse_text, "op": one_of("the op of a component", "<=", ">=", "=="), "value": parse_value,
 }, {
@@ -384,41 +390,50 @@ _parse_certificate = variant_of("the method of a certificate", "method", {
         CertificateClaim, _CERTIFICATE_FIELDS | {"points": parse_integer}, checked_only=("format",),
     ),
 })  # fmt: skip
-_parse_verdict = variant_of("a verdict", "kind", {
+parse_verdict = variant_of("a verdict", "kind", {
     "proven": record_of(lambda certificate: certificate, {
         "kind": parse_text, "certificate": _parse_certificate,
     }, checked_only=("kind",)),
     "refuted": record_of(ExceptionClaim, {
-        "kind": parse_text, "counterfactual": _parse_counterfactual,
+        "kind": parse_text, "counterfactual": parse_counterfactual,
     }, checked_only=("kind",)),
     "unrefuted": record_of(lambda exception_bound, **fields: SearchClaim(bound=exception_bound, **fields), {
         "kind": parse_text, "tried": parse_count, "samples": parse_count, "confidence": parse_number,
         "exception_bound": parse_number,
     }, {"explored": parse_number}, checked_only=("kind",)),
 })  # fmt: skip
+parse_plain_rule = record_of(dict, {"components": list_of(parse_component), "outcome": parse_text})
 _parse_rule = record_of(lambda rule, **fields: RuleClaim(**rule, **fields), {
-    "rule": record_of(dict, {"components": list_of(parse_component), "outcome": parse_text}),
-    "verdict": _parse_verdict, "coverage": parse_count,
+    "rule": parse_plain_rule, "verdict": parse_verdict, "coverage": parse_count,
 })  # fmt: skip
+parse_statistics = record_of(dict, {
+    "algorithm": parse_text, "seconds": parse_number, "operator_seconds": object_of(parse_number),
+    "stopped": one_of("stopped", None, "budget", "interrupted"), "seed": parse_count, "generations": parse_count,
+    "candidates": parse_count, "oracle_calls": parse_count, "model_calls": parse_count, "evaluations": parse_count,
+}, {
+    "stopped_by": one_of("stopped_by", None, "finished", "work", "seconds", "evaluations", "interrupted"),
+    "budget_seconds": optional(parse_number), "budget_evaluations": optional(parse_count),
+    "compile_seconds": parse_number,
+})  # fmt: skip
+parse_domain = record_of(dict, {
+    "kind": one_of("the kind of a domain", "interval", "integers", "seen", "list"),
+    "missing": one_of("missing", True, False),
+}, {"low": parse_value, "high": parse_value, "count": parse_count, "values": list_of(parse_value)})  # fmt: skip
+parse_labels = record_of(dict, {
+    "language": parse_text, "features": object_of(record_of(dict, {}, {
+        "label": _parse_local_text, "unit": _parse_local_text, "format": parse_text, "decimals": parse_count,
+        "values": object_of(_parse_local_text), "complete": one_of("complete", True),
+    })),
+}, {"outcomes": object_of(_parse_local_text), "numbers": object_of(parse_text)})  # fmt: skip
 _parse_document = record_of(dict, {
     "format": parse_integer,
-    "instance": _object_of(parse_value),
+    "instance": object_of(parse_value),
     "rules": list_of(_parse_rule),
     "wider": optional(_parse_rule),
     "wider_is_maximal": one_of("wider_is_maximal", True, False),
     "wider_witnesses": list_of(_parse_point),
-    "counterfactuals": list_of(_parse_counterfactual),
-    "statistics": record_of(dict, {
-        "algorithm": parse_text, "seconds": parse_number, "operator_seconds": _object_of(parse_number),
-        "stopped": one_of("stopped", None, "budget", "interrupted"), "seed": parse_count, "generations": parse_count,
-        "candidates": parse_count, "oracle_calls": parse_count, "model_calls": parse_count,
-        "evaluations": parse_count,
-    }, {
-        "stopped_by": one_of(
-            "stopped_by", None, "finished", "work", "seconds", "evaluations", "interrupted"
-        ), "budget_seconds": optional(parse_number), "budget_evaluations": optional(parse_count),
-        "compile_seconds": parse_number,
-    }),
+    "counterfactuals": list_of(parse_counterfactual),
+    "statistics": parse_statistics,
     "history_rows": parse_count,
     "space": parse_text,
     "weight": parse_weight,
@@ -430,7 +445,7 @@ _parse_document = record_of(dict, {
     }, {"direction": one_of("direction", "above", "below")}),
     "restrictions": record_of(RestrictionsClaim, {
         "require": _parse_names, "forbid": _parse_names,
-        "weights": lambda given: given if given in (None, "paper") else _object_of(parse_weight)(given),
+        "weights": lambda given: given if given in (None, "paper") else object_of(parse_weight)(given),
     }),
     "witnesses": list_of(_parse_point),
     "undecided_components": list_of(parse_count),
@@ -438,13 +453,10 @@ _parse_document = record_of(dict, {
     "digest": parse_text,
 }, {
     "constraints": _parse_names,
-    "breakpoints": _object_of(list_of(parse_number)),
-    "rounded": record_of(dict, {"components": list_of(parse_component), "outcome": parse_text}),
-    "extended_values": _object_of(list_of(parse_value)),
-    "domains": _object_of(record_of(dict, {
-        "kind": one_of("the kind of a domain", "interval", "integers", "seen", "list"),
-        "missing": one_of("missing", True, False),
-    }, {"low": parse_value, "high": parse_value, "count": parse_count, "values": list_of(parse_value)})),
+    "breakpoints": object_of(list_of(parse_number)),
+    "rounded": parse_plain_rule,
+    "extended_values": object_of(list_of(parse_value)),
+    "domains": object_of(parse_domain),
     "prefer": one_of("prefer", "length", "coverage"),
     "preference": record_of(dict, {
         "shortest": parse_weight, "is_complete": one_of("is_complete", True, False), "compared": parse_count,
@@ -456,16 +468,11 @@ _parse_document = record_of(dict, {
         "declared": one_of("declared", True, False),
     })),
     "changes": record_of(ChangesClaim, {
-        "counterfactuals": list_of(_parse_counterfactual), "proven": one_of("proven", True, False),
+        "counterfactuals": list_of(parse_counterfactual), "proven": one_of("proven", True, False),
         "complete": one_of("complete", True, False),
-        "limits": _object_of(record_of(dict, {"moves": _parse_names, "reason": parse_text})),
+        "limits": object_of(record_of(dict, {"moves": _parse_names, "reason": parse_text})),
     }, {"resolution": parse_number}),
-    "labels": record_of(dict, {
-        "language": parse_text, "features": _object_of(record_of(dict, {}, {
-            "label": _parse_local_text, "unit": _parse_local_text, "format": parse_text, "decimals": parse_count,
-            "values": _object_of(_parse_local_text), "complete": one_of("complete", True),
-        })),
-    }, {"outcomes": _object_of(_parse_local_text), "numbers": _object_of(parse_text)}),
+    "labels": parse_labels,
 }, checked_only=(
     "format", "statistics", "prefer", "preference", "covers_only_instance", "confirmed_by_model", "labels",
 ))  # fmt: skip

@@ -7,7 +7,7 @@ that stands alone. A short rung's verdict can only be "bounded": a document with
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from ironrule.checker.document import (
     MALFORMED,
@@ -80,6 +80,7 @@ class RungClaim:
 class LadderDocument:
     """A ladder as its document has it."""
 
+    kind: ClassVar[Literal["ladder"]] = "ladder"
     rungs: tuple[RungClaim, ...]
     last: RungClaim
     explanation: ExplanationDocument

@@ -68,7 +68,7 @@ class Check:
     findings: tuple[Finding, ...]
     reading: ReadingSource = "none"
     notes: tuple[str, ...] = ()
-    document: Literal["explanation", "ladder"] = "explanation"
+    document: Literal["explanation", "ladder", "counterfactuals", "region"] = "explanation"
 
     @property
     def status(self) -> CheckStatus:
@@ -88,6 +88,10 @@ class Check:
     @property
     def meaning(self) -> str:
         """What the status means, in a sentence."""
+        if self.document in ("counterfactuals", "region"):
+            from ironrule.checker.changes.claims import MEANINGS
+
+            return MEANINGS[self.document][self.status]
         return STATUS_MEANINGS[self.status]
 
     @property

@@ -142,6 +142,7 @@ class CheckScope:
     feasible: FeasibleSet
     allow_shared_reading: bool = True
     intervals: bool = False
+    opposite: bool = False  # whether the models are turned round: what they call undesired is sought
 
     @cached_property
     def models_with_bounds(self) -> tuple[ModelWithBounds, ...] | str:
@@ -161,6 +162,7 @@ class CheckScope:
         see, absent = lambda points: preparation(user_model.layout(points)), find_absent_value(final)
         columns = tabulate_columns(see, self.space.sizes, past, absent, preparation.runs_user_function)
         reading, source = self._read_estimator(final, user_model)
+        reading = reading.negate() if self.opposite else reading
         bounds = reading.prepare_bounds(columns, self.space.sizes.tolist())
         gaps: GapMasks = {}
         if self.intervals:
@@ -245,10 +247,11 @@ def build_scope(
     target: OutcomeTarget,
     breakpoints: Breakpoints | None,
     extended: Mapping[str, Sequence[Any]] | None = None,
+    opposite: bool = False,
 ) -> CheckScope:
     """The scope of a decision; raises OutcomeError if no model decides so, ClaimUndecided for unfitting breakpoints.
 
-    ``extended`` has values, by feature, that join the domains.
+    ``extended`` has values, by feature, that join the domains. ``opposite``: the scope of the opposite decision.
     """
     space = _add_breakpoints(add_values(inputs.space, extended or {}), breakpoints or {})
     user_models = build_user_models(inputs.models, inputs.table, space, target)
@@ -256,6 +259,10 @@ def build_scope(
     past_rows = past_rows[space.admits(past_rows)]
     if len(past_rows) == 0:
         raise ConstraintError("no past row satisfies the constraints on the space", code="no-past-rows")
+    if opposite:
+        from ironrule.checker.changes.opposite import negate_models
+
+        user_models = negate_models(user_models)
     return CheckScope(
         space=space,
         past_rows=past_rows,
@@ -265,6 +272,7 @@ def build_scope(
         feasible=build_feasible_set(space),
         allow_shared_reading=inputs.allow_shared_reading,
         intervals=breakpoints is not None,
+        opposite=opposite,
     )
 
 

@@ -32,9 +32,9 @@ def check_suggested_changes(changes: ChangesClaim, scope: CheckScope, instance: 
         return "none is suggested"
     for one in plain:
         for name in one.get("exact", {}):
-            _check_rounding(one, name, scope.space, changes.resolution)
+            check_rounding(one, name, scope.space, changes.resolution)
     before = [{**one["values"], **one["exact"]} for one in plain if "exact" in one]
-    space = _add_numbers(scope.space, [*(one["values"] for one in plain), *before])
+    space = add_numbers(scope.space, [*(one["values"] for one in plain), *before])
     origin = encode_point(space, instance)
     shown = [{"values": one["values"], "changes": one["changes"]} for one in plain]
     points = [*(encode_counterfactual(space, origin, one) for one in shown), *(encode_point(space, v) for v in before)]
@@ -59,7 +59,7 @@ def _require_desired(scope: CheckScope, space: CheckerSpace, points: Int32Array)
         raise ClaimFailed("the model must give every suggested change the desired outcome, but it denies one")
 
 
-def _add_numbers(space: CheckerSpace, rows: Sequence[JsonObject]) -> CheckerSpace:
+def add_numbers(space: CheckerSpace, rows: Sequence[JsonObject]) -> CheckerSpace:
     """The space whose intervals have all numbers of some rows."""
     features = []
     for feature in space.features:
@@ -77,7 +77,7 @@ def _is_between(feature: CheckerFeature, value: Any) -> bool:
     return inside and bool(feature.values[0] <= value <= feature.values[-1])
 
 
-def _check_rounding(one: JsonObject, name: str, space: CheckerSpace, resolution: float) -> None:
+def check_rounding(one: JsonObject, name: str, space: CheckerSpace, resolution: float) -> None:
     """Raise ClaimFailed unless a number was rounded away from the row, and by no more than the resolution."""
     change = next((change for change in one["changes"] if change["feature"] == name), None)
     feature = space.features[space.index(name)] if name in space.names else None

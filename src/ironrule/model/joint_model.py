@@ -66,11 +66,13 @@ class JointModel:
     """A classifier that answers True where all of its members desire a row.
 
     ``shared``: the one model that all members are of, if there is only one; tables are then laid out as for it.
+    ``target`` is what was asked for, before thresholds were moved.
     """
 
     members: tuple[JointMember, ...]
     shared: Any = None
     classes_: tuple[bool, bool] = (False, True)
+    target: DecisionTarget = JOINT_TARGET
 
     @property
     def feature_names_in_(self) -> Any:
@@ -143,8 +145,14 @@ def parse_margin(margin: Any) -> float:
     return float(margin)
 
 
-def build_joint_model(targets: Sequence[tuple[Any, DecisionTarget]], columns: Sequence[ModelColumns]) -> JointModel:
-    """The model that desires what all of these desire; ``columns`` says for each how a table is laid out for it."""
+def build_joint_model(
+    targets: Sequence[tuple[Any, DecisionTarget]],
+    columns: Sequence[ModelColumns],
+    target: DecisionTarget = JOINT_TARGET,
+) -> JointModel:
+    """The model that desires what all of these desire; ``columns`` says for each how a table is laid out for it, and
+    ``target`` what was asked for.
+    """
     first = targets[0][0]
     shared = first if all(model is first for model, _ in targets) else None
     members = tuple(
@@ -157,4 +165,4 @@ def build_joint_model(targets: Sequence[tuple[Any, DecisionTarget]], columns: Se
         )
         for (model, target), chosen in zip(targets, columns, strict=True)
     )
-    return JointModel(members, shared)
+    return JointModel(members, shared, target=target)

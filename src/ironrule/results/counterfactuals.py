@@ -18,7 +18,7 @@ from ironrule.results.counterfactual_tables import build_frame
 from ironrule.results.display import plot_counterfactuals, render_counterfactuals
 from ironrule.results.document_types import check_counterfactuals_types
 from ironrule.results.explanation import Statistics
-from ironrule.results.scope import DomainSummary
+from ironrule.results.scope import DomainSummary, SearchScope
 from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.space.feature import Value, value_from_json, value_to_json
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
 
-FORMAT_FIELD, COUNTERFACTUALS_FORMAT = "counterfactuals_format", 1
+FORMAT_FIELD, COUNTERFACTUALS_FORMAT = "counterfactuals_format", 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Counterfactuals(Sequence[Counterfactual]):
     asked for, nearest means that, and nothing costs less by more than ``resolution``. ``target`` is what was to be
     reached, if not the explainer's desired outcome. With a ``margin`` it stays reached when scores move by that, and
     ``further_models`` are so many models beside the explainer's own that agree. ``domains`` are those of the features
-    that some counterfactual changes.
+    that some counterfactual changes; ``scope`` is what was searched, which :func:`ironrule.check` needs to know.
     """
 
     instance: Mapping[str, Value]
@@ -90,6 +90,7 @@ class Counterfactuals(Sequence[Counterfactual]):
     further_models: int = 0
     confirmed: bool = True  # whether the user's own model was there to confirm what its reading says
     domains: Mapping[str, DomainSummary] = field(default_factory=dict)
+    scope: SearchScope | None = field(default=None, compare=False, repr=False)
     lazy_measures: LazyValue[tuple[ChangeMeasures, ...]] | None = field(default=None, compare=False, repr=False)
 
     def __len__(self) -> int:
@@ -155,6 +156,7 @@ class Counterfactuals(Sequence[Counterfactual]):
             "stopped": self.statistics.stopped,
             "statistics": asdict(self.statistics),
             "domains": {name: domain.to_dict() for name, domain in self.domains.items()},
+            **({} if self.scope is None else {"scope": self.scope.to_dict()}),
             **({"labels": self.labels.to_dict()} if self.labels else {}),
         }
         return add_digest(document)
@@ -184,6 +186,7 @@ class Counterfactuals(Sequence[Counterfactual]):
                 further_models=int(data.get("further_models", 0)),
                 confirmed=data.get("confirmed_by_model", True),
                 domains={name: DomainSummary.from_dict(one) for name, one in data.get("domains", {}).items()},
+                scope=SearchScope.from_dict(data["scope"]) if "scope" in data else None,
             )
             return found.with_labels(Labels.from_dict(data["labels"])) if "labels" in data else found
         except InputError:

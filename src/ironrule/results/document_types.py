@@ -144,6 +144,20 @@ _changes = _record(
     complete=_flag,
     limits=_mapping_to(_record(moves=_list_of(_text), reason=_text)),
 )
+_decision = _record(
+    threshold=_optional(_number), margin=_number, desired=_optional(_list_of(_check_value)), upper=_optional(_number)
+)
+_scope = _record(
+    space=_text,
+    model=_text,
+    decision=_decision,
+    k=_integer,
+    constraints=_list_of(_text),
+    change_constraints=_list_of(_text),
+    features_to_vary=_list_of(_text),
+    breakpoints=_mapping_to(_list_of(_check_value)),
+    extended_values=_mapping_to(_list_of(_check_value)),
+)
 _counterfactuals = _record(
     instance=_mapping_to(_check_value),
     counterfactuals=_list_of(_counterfactual),
@@ -152,6 +166,24 @@ _counterfactuals = _record(
     resolution=_number,
     statistics=_statistics,
     domains=_mapping_to(_domain),
+    scope=_scope,
+)
+_region = _record(
+    counterfactual=_counterfactual,
+    rule=_rule,
+    rounded=_rule,
+    ranges=_list_of(
+        _record(
+            **dict.fromkeys(("low", "high", "first", "last", "before", "after"), _check_value),
+            feature=_text,
+            any_value=_flag,
+        )
+    ),
+    fixed=_mapping_to(_check_value),
+    verdict=_verdict,
+    maximal=_flag,
+    statistics=_statistics,
+    scope=_scope,
 )
 _document = _record(
     **dict.fromkeys(("history_rows", "model_count"), _integer),
@@ -164,7 +196,7 @@ _document = _record(
     counterfactuals=_list_of(_counterfactual),
     statistics=_statistics,
     unreadable_reason=_optional(_text),
-    decision=_record(threshold=_optional(_number), margin=_number, desired=_optional(_list_of(_check_value))),
+    decision=_decision,
     restrictions=_record(require=_list_of(_text), forbid=_list_of(_text)),
     constraints=_list_of(_text),
     domains=_mapping_to(_domain),
@@ -238,6 +270,17 @@ def check_counterfactuals_types(data: Mapping[str, Any]) -> None:
         if set(one["values"]) != set(instance) or named | {*data.get("domains", ())} != set(instance):
             got = describe_value(sorted(named.symmetric_difference(instance)))
             raise InputError(expected="counterfactuals must have the features of their row", got=got)
+
+
+def check_region_types(data: Mapping[str, Any]) -> None:
+    """The same for the document of a region: it must speak of the features that its counterfactual has."""
+    _region(data, "the document")
+    known = set(data["counterfactual"]["values"])
+    named = {part["feature"] for rule in ("rule", "rounded") for part in data[rule]["components"]}
+    named |= {one["feature"] for one in data["ranges"]} | set(data["fixed"])
+    if not named <= known:
+        got = describe_value(sorted(named - known)[0])
+        raise InputError(expected="a region must speak of features that its counterfactual has", got=got)
 
 
 def check_document_types(data: Mapping[str, Any]) -> None:

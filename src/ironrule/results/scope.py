@@ -9,10 +9,11 @@ without the model: the document has the numbers that were put between those seen
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ironrule.errors import InputError
+from ironrule.model.decision import DecisionTarget
 from ironrule.rule.phrasing import FeatureCondition, format_range, name_feature, name_value
 from ironrule.rule.rule import Component
 from ironrule.space.feature import Feature, Value, value_from_json, value_to_json
@@ -95,6 +96,62 @@ class DomainSummary:
         values = tuple(map(value_from_json, data.get("values", ())))
         low, high = (value_from_json(data.get(end)) for end in ("low", "high"))
         return cls(data["kind"], data["missing"], low, high, count=data.get("count", len(values)), values=values)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchScope:
+    """What counterfactuals were searched for and where: all that a check needs to repeat the claims about them.
+
+    ``space`` and ``model`` are fingerprints, ``decision`` is what had to be reached, without a margin. ``breakpoints``
+    (None: the values seen alone count), ``extended_values`` and ``constraints`` are as in an explanation.
+    ``features_to_vary`` (None: all) and ``change_constraints``, those of declared roles and of permitted ranges among
+    them, say what may change; ``k`` is how many counterfactuals were asked for.
+    """
+
+    space: str
+    model: str
+    decision: DecisionTarget
+    k: int
+    constraints: tuple[str, ...] = ()
+    breakpoints: Mapping[str, tuple[Value, ...]] | None = None
+    extended_values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    features_to_vary: tuple[str, ...] | None = None
+    change_constraints: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The scope as plain data."""
+        more = {"upper": self.decision.upper} if self.decision.upper is not None else {}
+        data: dict[str, Any] = {
+            "space": self.space,
+            "model": self.model,
+            "decision": self.decision.to_dict() | more,
+            "k": self.k,
+            "constraints": list(self.constraints),
+            "change_constraints": list(self.change_constraints),
+        }
+        if self.features_to_vary is not None:
+            data["features_to_vary"] = list(self.features_to_vary)
+        if self.breakpoints is not None:
+            data["breakpoints"] = {name: list(numbers) for name, numbers in self.breakpoints.items()}
+        added = {name: [value_to_json(value) for value in values] for name, values in self.extended_values.items()}
+        return data | ({"extended_values": added} if added else {})
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SearchScope:
+        """The scope that :meth:`to_dict` wrote."""
+        decision, points, names = data["decision"], data.get("breakpoints"), data.get("features_to_vary")
+        added = data.get("extended_values", {}).items()
+        return cls(
+            space=data["space"],
+            model=data["model"],
+            decision=replace(DecisionTarget.from_dict(decision), upper=decision.get("upper")),
+            k=data["k"],
+            constraints=tuple(data["constraints"]),
+            breakpoints=None if points is None else {name: tuple(numbers) for name, numbers in points.items()},
+            extended_values={name: tuple(map(value_from_json, values)) for name, values in added},
+            features_to_vary=None if names is None else tuple(names),
+            change_constraints=tuple(data["change_constraints"]),
+        )
 
 
 def summarize_domains(space: Space) -> dict[str, DomainSummary]:

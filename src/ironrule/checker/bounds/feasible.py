@@ -8,7 +8,9 @@ closed.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +18,9 @@ from ironrule.checker.arrays import BoolArray, Int32Array
 from ironrule.checker.bounds.pieces import CodeSets, Pieces, iterate_points
 from ironrule.checker.space.space import CheckerSpace
 from ironrule.errors import ConstraintError
+
+if TYPE_CHECKING:
+    from ironrule.checker.space.constraints import PointPredicate
 
 MAX_COMBINATIONS = 20_000_000
 MAX_DIMENSIONS = 32  # of a NumPy array
@@ -64,30 +69,33 @@ class FeasibleSet:
         return point if self.space.admits(point[None, :])[0] else None
 
 
-def build_feasible_set(space: CheckerSpace) -> FeasibleSet:
-    """List what the constraints on a space admit; raises ConstraintError if nothing can occur."""
-    tied = _find_tied_features(space)
+def build_feasible_set(space: CheckerSpace, chosen: Sequence[PointPredicate] | None = None) -> FeasibleSet:
+    """List what the constraints on a space, or those chosen, admit; raises ConstraintError if nothing can occur."""
+    predicates = space.predicates if chosen is None else chosen
+    tied = _find_tied_features(predicates)
     sizes = space.sizes.tolist()
     listed = [own for own in tied if len(own) <= MAX_DIMENSIONS]
     listed = [own for own in listed if math.prod(sizes[j] for j in own) <= MAX_COMBINATIONS]
-    groups = tuple(TiedFeatures(columns, _flag_feasible_combinations(space, columns)) for columns in listed)
+    groups = tuple(TiedFeatures(columns, _flag_feasible_combinations(space, predicates, columns)) for columns in listed)
     if not all(group.feasible.any() for group in groups):
         raise ConstraintError(f"no point satisfies {list(space.constraints)}", code="unsatisfiable-constraints")
     return FeasibleSet(space, groups, len(listed) < len(tied))
 
 
-def _find_tied_features(space: CheckerSpace) -> list[tuple[int, ...]]:
+def _find_tied_features(predicates: Sequence[PointPredicate]) -> list[tuple[int, ...]]:
     """The features that share constraints, directly or through others."""
     groups: list[set[int]] = []
-    for predicate in space.predicates:
+    for predicate in predicates:
         merged = set(predicate.columns).union(*(group for group in groups if group & set(predicate.columns)))
         groups = [group for group in groups if not group & merged] + ([merged] if merged else [])
     return [tuple(sorted(group)) for group in groups]
 
 
-def _flag_feasible_combinations(space: CheckerSpace, columns: tuple[int, ...]) -> BoolArray:
+def _flag_feasible_combinations(
+    space: CheckerSpace, predicates: Sequence[PointPredicate], columns: tuple[int, ...]
+) -> BoolArray:
     """Which combinations of the features satisfy every constraint that speaks of them."""
-    concerned = [predicate for predicate in space.predicates if set(predicate.columns) & set(columns)]
+    concerned = [predicate for predicate in predicates if set(predicate.columns) & set(columns)]
     last = np.zeros_like(space.sizes)  # the other features do not matter: their first code will do
     last[list(columns)] = space.sizes[list(columns)] - 1
     every = iterate_points(np.zeros_like(last), last)

@@ -430,11 +430,12 @@ def _sum_parts(margin: PreparedMargin, sums: list[Float64Array], direction: floa
     total = np.array(margin.offset)
     for part, value in zip(margin.parts, sums, strict=True):
         plain = part.link.kind == "identity"
-        total = total + (value if plain else _apply_link(part.link, value + direction * part.error))
+        total = total + (value if plain else apply_link(part.link, value + direction * part.error))
     return np.asarray(total)
 
 
-def _apply_link(link: LinkFunction, total: Float64Array) -> Float64Array:
+def apply_link(link: LinkFunction, total: Float64Array) -> Float64Array:
+    """What a link makes of sums."""
     if link.kind == "step":
         return np.where(total > link.shift, link.scale, 0.0)
     with np.errstate(over="ignore"):

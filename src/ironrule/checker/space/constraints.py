@@ -50,13 +50,15 @@ _TOKEN = re.compile(
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'"}
 _CONSTANTS = {"true": True, "false": False, "missing": None}
 _RELATIONS: dict[str, Any] = {"==": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
-_VALUE_KINDS = ("feature", "literal", "calculation")
+_FEATURE_KINDS = ("feature", "row")
+_VALUE_KINDS = ("feature", "row", "literal", "calculation")
 Measurement = Callable[[IntegerArray], Any]  # a number for every point, or one for all
 
 
 class FormulaNode(NamedTuple):
     """A part of a constraint. Its kind is ``or``, ``and``, ``not`` or ``compare`` (a formula, with its operators as
-    value), or ``calculation`` (with its operators), ``feature`` (its name) or ``literal`` (a value; None is missing).
+    value), or ``calculation`` (with its operators), ``feature`` or ``row`` (the name of a feature of the point, or of
+    the row that is changed) or ``literal`` (a value; None is missing).
     """
 
     kind: str
@@ -86,15 +88,15 @@ class ParsedConstraint:
     features: frozenset[str]
     mentions_instance: bool
 
-    def bind(self, space: CheckerSpace) -> PointPredicate:
-        """What it says about points of a space; raises ConstraintError if it names ``x``, names features that the
-        space does not have, or compares what cannot be compared.
+    def bind(self, space: CheckerSpace, row: IntegerArray | None = None) -> PointPredicate:
+        """What it says about points of a space, or about changes of a row of it; raises ConstraintError if it names
+        ``x`` and there is no row, names features that the space does not have, or compares what cannot be compared.
         """
-        if self.mentions_instance:
+        if self.mentions_instance and row is None:
             got = f"x in {self.text[:200]!r}"
             raise ConstraintError(expected="a constraint on the space must be about cf alone", got=got)
         places = {feature.name: (place, feature) for place, feature in enumerate(space.features)}
-        test = _Binder(self.text, places).bind(self.formula)
+        test = _Binder(self.text, places, row).bind(self.formula)
         return PointPredicate(tuple(sorted(places[name][0] for name in self.features)), test)
 
 
@@ -233,7 +235,7 @@ class _Parser:
         if subject := self.take("cf", "x"):
             name = self.name()
             self.names[subject].add(name)
-            return FormulaNode("feature", (), name, place)
+            return FormulaNode("feature" if subject == "cf" else "row", (), name, place)
         if self.token in _CONSTANTS:
             return FormulaNode("literal", (), _CONSTANTS[self.advance()], place)
         return FormulaNode("literal", (), self.number() if self.kind == "number" else self.string("a value"), place)
@@ -271,6 +273,7 @@ class _Binder:
 
     text: str
     features_by_name: dict[str, tuple[int, CheckerFeature]]
+    row: IntegerArray | None = None
 
     def bind(self, node: FormulaNode) -> Callable[[IntegerArray], BoolArray]:
         """Where a formula holds: a truth value for every point, or one for all."""
@@ -285,7 +288,7 @@ class _Binder:
         return lambda points: reduce(join, (test(points) for test in tests))
 
     def bind_comparison(self, left: FormulaNode, how: str, right: FormulaNode) -> Callable[[IntegerArray], BoolArray]:
-        features = [self.get_feature(side) for side in (left, right) if side.kind == "feature"]
+        features = [self.get_feature(side) for side in (left, right) if side.kind in _FEATURE_KINDS]
         first, second = self.bind_sides(left, right, features, how not in ("==", "!="))
         reflexive = len(features) == 2 and how in ("==", "!=", "<=", ">=")
 
@@ -307,7 +310,7 @@ class _Binder:
         if any(side.kind == "literal" and side.value is None for side in sides):
             if ordering or not features:
                 raise self.error(left, "missing must be compared with a feature, by == or !=", "something else")
-            asked = left if left.kind == "feature" else right
+            asked = left if left.kind in _FEATURE_KINDS else right
             return self.look_up(asked, [0.0] * len(self.list_values(asked)), missing=1.0), lambda _: np.float64(1.0)
         kinds = {"number" if one.numeric else "date" if one.temporal else "category" for one in features}
         written = all(side.kind == "literal" and _is_number(side.value) for side in sides)
@@ -319,7 +322,7 @@ class _Binder:
         if ordering and not all(feature.ordered for feature in features):
             raise self.error(left, "<, <=, > and >= need ordered features (or use ==, != or in)", "a nominal one")
         if kinds == {"number"}:
-            both = [self.list_values(side) for side in sides if side.kind == "feature"]
+            both = [self.list_values(side) for side in sides if side.kind in _FEATURE_KINDS]
             if len(both) == 2 and not all(map(_fits_float, chain(*both))):  # as ranks, which compare like the integers
                 ranks = {value: float(rank) for rank, value in enumerate(sorted({*both[0], *both[1]}))}
                 first, second = ([ranks[value] for value in values] for values in both)
@@ -344,7 +347,7 @@ class _Binder:
         """Dates by rank among all that either side can be, categories by position in the domains, left first."""
         sides = [(side, self.list_values(side)) for side in (left, right)]
         keys = [(side, [self.build_key(side, value, dated) for value in values]) for side, values in sides]
-        known = {key: None for side, own in keys if dated or side.kind == "feature" for key in own}
+        known = {key: None for side, own in keys if dated or side.kind in _FEATURE_KINDS for key in own}
         if dated and len({moment.utcoffset() is None for moment in known}) > 1:
             raise self.error(right, "dates must all have a time zone or all have none to be compared", "both kinds")
         ranks = {key: float(rank) for rank, key in enumerate(sorted(known) if dated else known)}
@@ -366,14 +369,17 @@ class _Binder:
 
     def list_values(self, node: FormulaNode) -> Sequence[Any]:
         """What a feature or a literal can be, by code."""
-        return self.get_feature(node).values if node.kind == "feature" else (node.value,)
+        return self.get_feature(node).values if node.kind in _FEATURE_KINDS else (node.value,)
 
     def look_up(self, node: FormulaNode, numbers: Sequence[float], missing: float = np.nan) -> Measurement:
         """The numbers of a feature's values, or of a literal, for points."""
-        if node.kind != "feature":
+        if node.kind not in _FEATURE_KINDS:
             return lambda _: np.float64(numbers[0])
         place, feature = self.features_by_name[node.value]
         table = np.array([*numbers, *[missing] * feature.missing], dtype=np.float64)
+        if node.kind == "row" and self.row is not None:
+            own = table[self.row[place]]
+            return lambda _: own
         return lambda points: table[points[:, place]]
 
     def get_feature(self, node: FormulaNode) -> CheckerFeature:

@@ -1,15 +1,18 @@
-"""ironrule check: verify an explanation or a ladder against the model and the data, without trusting its author.
+"""ironrule check: verify an explanation, a ladder or counterfactuals against the model and the data, without trusting
+their author.
 
-EXPLANATION is the JSON of ironrule explain or of ironrule ladder, or a validator's report (.html) that has it attached.
-The space and the constraints must be those that it was made with. It names the desired outcome; give yours with
---desired and --threshold to compare the two:
+EXPLANATION is the JSON of ironrule explain, of ironrule ladder, or of ironrule counterfactual, or a validator's report
+(.html) that has one attached. The space and the constraints must be those that it was made with. It names the desired
+outcome; give yours with --desired and --threshold to compare the two:
 
   ironrule explain model.skops loans.csv --row 17 --desired paid --output why.json
   ironrule check why.json --model model.skops --data loans.csv --desired paid
+  ironrule counterfactual model.skops loans.csv --row 17 --desired paid --output changes.json
+  ironrule check changes.json --model model.skops --data loans.csv --desired paid
 
-Exit codes: 0 proven, or of a ladder: every claim holds; 1 refuted (a claim is false or was altered, or the rule has an
-exception), 2 input that cannot be used, 3 undecided. With --strict, 3 also where the checker had to use the explainer's
-reading of the model ("reading shared"), or was not told what counts as desired.
+Exit codes: 0 proven, or of a ladder: every claim holds; 1 refuted (a claim is false or was altered, the rule has an
+exception, or a counterfactual is nearer), 2 input that cannot be used, 3 undecided. With --strict, 3 also where the
+checker had to use the explainer's reading of the model ("reading shared"), or was not told what counts as desired.
 """
 
 from __future__ import annotations
@@ -23,14 +26,17 @@ from ironrule.cli import options as shared
 from ironrule.cli.inputs import read_files, read_labels, refuse_saved_explainer
 from ironrule.cli.output import CommandResult
 
-NAME, HELP = "check", "verify an explanation or a ladder against a model and data"
+NAME, HELP = "check", "verify an explanation, a ladder or counterfactuals against a model and data"
 EXIT_CODES = {"proven": 0, "holds": 0, "refuted": 1, "undecided": 3}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     parser.add_argument(
-        "explanation", metavar="EXPLANATION", type=Path, help="an explanation or a ladder as JSON, or its report"
+        "explanation",
+        metavar="EXPLANATION",
+        type=Path,
+        help="an explanation, a ladder or counterfactuals as JSON, or a report that has one attached",
     )
     group = parser.add_argument_group("model")
     group.add_argument("--model", metavar="MODEL", type=Path, help="the model that was explained")

@@ -33,7 +33,7 @@ from ironrule.explain.counterfactuals.nearest import (
 )
 from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.counterfactuals.permitted import build_change_box, list_changing_constraints, require_changeable
-from ironrule.explain.counterfactuals.targets import build_reached_context
+from ironrule.explain.counterfactuals.targets import build_reached_context, build_search_scope
 from ironrule.explain.extend import extend_to_numbers, extend_to_row
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_case, build_statistics, extend_to_named
@@ -110,6 +110,7 @@ def find_counterfactuals(
         further_models=len(changes.models),
         confirmed=context.is_confirmed,
         domains=domains,
+        scope=build_search_scope(context, changes.names, changing, options.k),
         lazy_measures=LazyValue(lambda: measure_counterfactuals(context, instance, found.items, row_cost)),
     )
 

@@ -24,6 +24,7 @@ from ironrule.backends.opposite import OppositeModel, build_opposite_oracle
 from ironrule.errors import InputError, describe_value
 from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row
 from ironrule.explain.counterfactuals.readable_numbers import RESOLUTION
+from ironrule.explain.counterfactuals.targets import build_search_scope
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions, parse_names
 from ironrule.explain.query import (
@@ -349,6 +350,7 @@ class _RegionBuilder:
             verdict=self.case.embed_verdict(self.grown.verdict),
             maximal=self.grown.maximal,
             statistics=statistics,
+            scope=build_search_scope(self.context),
         )
 
     def _get_codes(self, name: str) -> tuple[int, int, int, int] | None:

@@ -29,7 +29,9 @@ from ironrule.model.joint_model import (
     list_joint_targets,
 )
 from ironrule.model.target import Target
+from ironrule.results.scope import SearchScope
 from ironrule.space.codes import EncodedTable
+from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Value
 from ironrule.space.space import Space
 from ironrule.space.table import Table
@@ -113,7 +115,7 @@ def _build_robust_context(
 ) -> ExplainerContext:
     """The context of the model that desires what all of these desire with a threshold moved by the margin."""
     targets = list_joint_targets(models, target, margin)
-    joint = build_joint_model(targets, [_find_columns(context, model) for model, _ in targets])
+    joint = build_joint_model(targets, [_find_columns(context, model) for model, _ in targets], target)
     built = _build_other_context(context, joint, JOINT_TARGET, progress)
     return replace(built, category_lists=context.category_lists)
 
@@ -144,3 +146,25 @@ def _build_other_context(
     built = build_context(arguments, RecodedRows(context), progress, warn=False)
     narrowed = frozenset(built.obstacles) - frozenset(context.obstacles)
     return replace(built, row_store=context.row_store, narrowed=narrowed)
+
+
+def build_search_scope(
+    context: ExplainerContext, names: Sequence[str] | None = None, changing: Sequence[Constraint] = (), k: int = 1
+) -> SearchScope:
+    """What was searched in a context that :func:`build_reached_context` made, for documents: the features that may
+    vary, the constraints on changes, and how many were asked for. What must be reached is that of the model itself,
+    without the margin.
+    """
+    model = context.arguments.models[0]
+    decision = model.target if isinstance(model, JointModel) else context.target
+    return SearchScope(
+        space=context.space.fingerprint,
+        model=context.fingerprint,
+        decision=replace(decision, margin=0.0),
+        k=k,
+        constraints=tuple(map(str, context.space.constraints)),
+        breakpoints=context.breakpoints,
+        extended_values=context.extended_values,
+        features_to_vary=None if names is None else tuple(names),
+        change_constraints=tuple(map(str, changing)),
+    )

@@ -6,21 +6,29 @@ accounts". It gives a person room to choose, where a counterfactual names a sing
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ironrule.errors import InputError, build_format_error
 from ironrule.results.display import plot_region
+from ironrule.results.document_types import check_region_types
 from ironrule.results.explanation import Statistics
+from ironrule.results.scope import SearchScope
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import FeatureLabels, group_conditions
 from ironrule.rule.rule import Rule
-from ironrule.space.feature import Value, value_to_json
-from ironrule.verdict.verdict import Proven, Verdict, verdict_to_dict
+from ironrule.space.feature import Value, value_from_json, value_to_json
+from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
+from ironrule.verdict.verdict import Proven, Verdict, verdict_from_dict, verdict_to_dict
 from ironrule.wording import escape_controls, format_repr, format_value, render_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+FORMAT_FIELD, REGION_FORMAT = "region_format", 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,13 @@ class FeatureRange:
         ends = {"before": value_to_json(self.before), "after": value_to_json(self.after)}
         return {"feature": self.feature, **plain, **ends, "any_value": self.any_value}
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> FeatureRange:
+        """The range that :meth:`to_dict` wrote."""
+        names = ("low", "high", "first", "last", "before", "after")
+        values = {name: value_from_json(data[name]) for name in names}
+        return cls(feature=data["feature"], any_value=data["any_value"], **values)
+
     def __str__(self) -> str:
         if self.any_value:
             return f"{escape_controls(self.feature)}: any value"
@@ -64,7 +79,7 @@ class CounterfactualRegion:
     points drawn at random give. ``rule`` is the whole box, with what stays as it is, so ``rule.covers`` tells who
     is in it; ``rounded`` is the same with bounds as people write numbers, never wider. ``ranges`` says feature by
     feature what may vary. All other features are as in the counterfactual (``fixed``). ``maximal``: no bound can be
-    moved further, and no category freed.
+    moved further, and no category freed. ``scope`` is what :func:`ironrule.check` needs to know of the search.
     """
 
     counterfactual: Counterfactual
@@ -75,6 +90,7 @@ class CounterfactualRegion:
     verdict: Verdict
     maximal: bool
     statistics: Statistics
+    scope: SearchScope | None = field(default=None, compare=False, repr=False)
 
     @property
     def proven(self) -> bool:
@@ -97,8 +113,9 @@ class CounterfactualRegion:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The region as plain data."""
-        return {
+        """The region as plain data, with a digest of it."""
+        document = {
+            FORMAT_FIELD: REGION_FORMAT,
             "counterfactual": self.counterfactual.to_dict(),
             "rule": self.rule.to_dict(),
             "rounded": self.rounded.to_dict(),
@@ -107,7 +124,50 @@ class CounterfactualRegion:
             "verdict": verdict_to_dict(self.verdict),
             "maximal": self.maximal,
             "statistics": asdict(self.statistics),
+            **({} if self.scope is None else {"scope": self.scope.to_dict()}),
         }
+        return add_digest(document)
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The region as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> CounterfactualRegion:
+        """The region that :meth:`to_dict` wrote; raises InputError if the data is none."""
+        if not isinstance(data, Mapping):
+            raise InputError(expected="a region must be a JSON object", got=type(data).__name__)
+        if data.get(FORMAT_FIELD) != REGION_FORMAT:
+            raise build_format_error("a region", REGION_FORMAT, data.get(FORMAT_FIELD), "search for it again")
+        try:
+            if data[DIGEST_FIELD] != compute_digest(data):
+                statement = "digest mismatch: the document was modified after it was written"
+                raise InputError(statement, code="digest-mismatch")
+            check_region_types(data)
+            return cls(
+                counterfactual=Counterfactual.from_dict(data["counterfactual"]),
+                rule=Rule.from_dict(data["rule"]),
+                rounded=Rule.from_dict(data["rounded"]),
+                ranges=tuple(map(FeatureRange.from_dict, data["ranges"])),
+                fixed={name: value_from_json(value) for name, value in data["fixed"].items()},
+                verdict=verdict_from_dict(data["verdict"]),
+                maximal=data["maximal"],
+                statistics=Statistics(**data["statistics"]),
+                scope=SearchScope.from_dict(data["scope"]) if "scope" in data else None,
+            )
+        except InputError:
+            raise
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
+            raise InputError(f"malformed region: {error!r}") from None
+
+    @classmethod
+    def from_json(cls, text: str) -> CounterfactualRegion:
+        """The region that :meth:`to_json` wrote."""
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError, TypeError) as error:  # a number of too many digits is a ValueError
+            raise InputError(f"the region is not valid JSON: {error}") from None
+        return cls.from_dict(data)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The interval of every feature in its domain, with the row and the counterfactual, on matplotlib's axes."""

@@ -1,0 +1,336 @@
+"""Upper bounds of margins over pieces of which only few features may change: what can a change gain at most?
+
+A piece of a box leaves some features *undecided*: they keep the row's value, or they change. Which of them change is
+limited by what changes cost. Here a margin is bounded by a number, its *base*, which it does not exceed while all
+undecided features stay, and by the *gain* of every undecided feature, so that
+
+    margin  <=  base + the gains of the features that do change.
+
+**Trees.** A leaf needs some undecided features to change: those of which the path to it does not allow the row's
+value. Of a tree, the base is its best leaf in reach that needs none. What another leaf has more is shared equally among
+the features that it needs, and a feature's gain is the largest of its shares: if a point ends in a leaf, all features
+that the leaf needs have changed, and their gains are together no less than its value. Leaves that need more changes
+than can be paid are not in reach.
+
+**Terms** of a feature gain what their best value has more than the row's own; **networks** the same, in the linear
+function that bounds them (:mod:`~ironrule.checker.bounds.bound_propagation`).
+
+**Terms whose values cost differently** are bounded together: for any price of cost, the whole is no more than
+
+    price * limit + the sum, over all features, of the largest (what a value adds - price * what it costs)
+
+(Lagrangian relaxation). For linear models this is nearly exact.
+
+**Which features change** is then a knapsack: gains are maximized, costs limited. Two bounds of it are taken: the one
+that allows fractions of items (Dantzig, "Discrete-variable extremum problems", 1957), and the largest gains of as many
+features as can be paid.
+
+Rounding is covered by a share of all sizes that are added up, far more than it can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ironrule.checker.arrays import BoolArray, Float64Array, Int32Array, IntpArray
+from ironrule.checker.bounds.pieces import Pieces
+from ironrule.checker.bounds.sum_bounds import (
+    PreparedMargin,
+    PreparedPart,
+    SumBounds,
+    TreeLevels,
+    apply_link,
+    flag_intersecting_sets,
+)
+
+MAX_BLOCK_ENTRIES = 1 << 21  # numbers in one array of a block of pieces
+RELATIVE_ERROR = 1e-11  # of all sizes that a bound adds up, for the rounding of gains and their sums
+PRICE_STEPS = 2.0 ** (np.arange(-10, 11) / 4)  # tried for one bound, as multiples of what is needed per cost
+TINY_COST, LARGE_COST = 1e-300, 1e300  # finite: what is multiplied with zero must become zero
+
+
+class ChangePieces(NamedTuple):
+    """Pieces with what may change in them: per piece and feature whether it is undecided, and what its cheapest change
+    costs at least; and what all undecided features may cost together, infinite where only the largest cost counts.
+    """
+
+    pieces: Pieces
+    undecided: BoolArray
+    costs: Float64Array
+    left: Float64Array
+    limit: float  # that all features together must cost less than; infinite where costs are not added up
+
+    def select(self, rows: IntpArray | slice) -> ChangePieces:
+        """Some of them."""
+        pieces = Pieces(self.pieces.sets, self.pieces.rows[rows])
+        return ChangePieces(pieces, self.undecided[rows], self.costs[rows], self.left[rows], self.limit)
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+
+class ChangeBounds(Protocol):
+    """What bounds the margins of a reading over such pieces."""
+
+    def flag_closed(self, changes: ChangePieces) -> tuple[BoolArray, Float64Array]:
+        """Which pieces surely hold no desired point that can be paid; and what each undecided feature may gain, for
+        the choice of where to cut.
+        """
+
+
+def bound_knapsack(gains: Float64Array, costs: Float64Array, left: Float64Array) -> Float64Array:
+    """For every row the most that features can gain together which cost less than what is left.
+
+    >>> bound_knapsack(np.array([[3.0, 2.0, 1.0]]), np.array([[2.0, 1.0, 1.0]]), np.array([2.5]))
+    array([4.25])
+    """
+    costs = np.maximum(costs, TINY_COST)
+    order = np.argsort(-gains / costs, axis=1)
+    sorted_gains, sorted_costs = (np.take_along_axis(one, order, axis=1) for one in (gains, costs))
+    with np.errstate(invalid="ignore"):
+        before = np.cumsum(sorted_costs, axis=1) - sorted_costs
+        shares = np.clip((left[:, None] - before) / sorted_costs, 0.0, 1.0)
+    shares[np.isnan(shares)] = 1.0
+    fractional = (sorted_gains * shares).sum(axis=1)
+    count = (np.cumsum(np.sort(np.where(gains > 0, costs, np.inf), axis=1), axis=1) < left[:, None]).sum(axis=1)
+    falling = -np.sort(-gains, axis=1)
+    largest = np.where(np.arange(gains.shape[1]) < count[:, None], falling, 0.0).sum(axis=1)
+    return np.asarray(np.minimum(fractional, largest))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChangeableTrees:
+    """Trees as a change of one row sees them.
+
+    ``leaves`` are their nodes, tree by tree; ``needs`` says of every leaf and feature whether the path to the leaf asks
+    the feature to change, ``least_costs`` what that costs at least. ``pairs`` are all leaves with one feature that each
+    needs, sorted by tree and feature, ``groups`` where each tree and feature begins among them, and ``group_features``
+    the feature.
+    """
+
+    levels: TreeLevels
+    leaves: IntpArray
+    starts: IntpArray
+    trees: IntpArray
+    needs: Float64Array
+    least_costs: Float64Array
+    pair_leaves: IntpArray
+    pair_features: IntpArray
+    groups: IntpArray
+    group_sums: Float64Array
+
+    @classmethod
+    def build(
+        cls, levels: TreeLevels, own_inside: BoolArray, features: IntpArray, costs: Float64Array
+    ) -> ChangeableTrees:
+        """``own_inside`` says of every path set whether it has the row's own code, ``features`` and ``costs`` of which
+        feature it is, and what the cheapest of its codes costs.
+        """
+        count, width = len(levels.split_set), int(features.max(initial=-1)) + 1
+        needs, least = np.zeros((count, width), dtype=np.bool_), np.zeros((count, width))
+        owner = np.arange(count)
+        for level in levels.levels:
+            parents, sets, nodes = levels.parents[level], levels.path_sets[level], np.arange(level.start, level.stop)
+            needs[level], least[level], owner[level] = needs[parents], least[parents], owner[parents]
+            needs[nodes, features[sets]] = ~own_inside[sets]
+            least[nodes, features[sets]] = np.where(own_inside[sets], 0.0, costs[sets])
+        leaves = np.flatnonzero(levels.split_set < 0)
+        leaves = leaves[np.argsort(owner[leaves], kind="stable")]
+        needs, least, trees = needs[leaves], least[leaves], owner[leaves]
+        pair_leaves, pair_features = np.nonzero(needs)
+        order = np.lexsort((pair_features, trees[pair_leaves]))
+        pair_leaves, pair_features = pair_leaves[order], pair_features[order]
+        keys = trees[pair_leaves] * max(width, 1) + pair_features
+        groups = np.flatnonzero(np.diff(keys, prepend=-1))
+        group_sums = np.zeros((width, len(groups)))
+        group_sums[pair_features[groups], np.arange(len(groups))] = 1.0
+        return cls(
+            levels=levels,
+            leaves=leaves,
+            starts=np.flatnonzero(np.diff(trees, prepend=-1)),
+            trees=trees,
+            needs=needs.astype(np.float64),
+            least_costs=least,
+            pair_leaves=pair_leaves,
+            pair_features=pair_features,
+            groups=groups,
+            group_sums=group_sums,
+        )
+
+    @property
+    def width(self) -> int:
+        """How many numbers a piece takes in the largest array."""
+        return max(len(self.levels.split_set), len(self.pair_leaves), 1)
+
+    def bound(
+        self, possible: BoolArray, undecided: BoolArray, left: Float64Array
+    ) -> tuple[Float64Array, Float64Array, Float64Array]:
+        """Per piece the base, the best that leaves in reach add up to, and per feature the gain. ``possible``: path
+        sets that a piece meets.
+        """
+        pieces, width = len(left), self.needs.shape[1]
+        gains = np.zeros((undecided.shape[1], pieces))
+        if len(self.leaves) == 0:
+            return np.zeros(pieces), np.zeros(pieces), gains
+        levels, reached = self.levels, np.ones((len(self.levels.split_set), pieces), dtype=np.bool_)
+        for level in levels.levels:
+            np.take(possible, levels.path_sets[level], axis=0, out=reached[level], mode="clip")
+            reached[level] &= reached.take(levels.parents[level], axis=0, mode="clip")
+        free = undecided.T[:width].astype(np.float64)
+        count = self.needs @ free
+        # what a leaf needs costs so much at least; rounding is on the side of what is in reach
+        inside = reached[self.leaves] & (self.least_costs @ free * (1.0 - RELATIVE_ERROR) < left)
+        value = levels.value[self.leaves][:, None]
+        base = np.maximum.reduceat(np.where(inside & (count == 0), value, -np.inf), self.starts, axis=0)
+        best = np.maximum.reduceat(np.where(inside, value, -np.inf), self.starts, axis=0)
+        if len(self.groups):
+            tree_of_leaf = np.cumsum(np.bincount(self.starts, minlength=len(self.leaves))) - 1
+            share = np.where(inside & (count > 0), np.maximum(value - base[tree_of_leaf], 0.0), 0.0)
+            share /= np.maximum(count, 1.0)
+            pairs = share.take(self.pair_leaves, axis=0)
+            pairs *= free.take(self.pair_features, axis=0)
+            gains[:width] = self.group_sums @ np.maximum.reduceat(pairs, self.groups, axis=0)
+        return base.sum(axis=0), best.sum(axis=0), gains
+
+
+class ChangeablePart(NamedTuple):
+    """A part of a margin: its trees, what its terms add per code and for the row's own code, and its link."""
+
+    trees: ChangeableTrees
+    part: PreparedPart
+    own_terms: tuple[tuple[int, Float64Array, float], ...]
+
+
+class ChangeableMargin(NamedTuple):
+    """A margin, and the rounding that is added beside its slack."""
+
+    margin: PreparedMargin
+    parts: tuple[ChangeablePart, ...]
+    rounding: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SumChangeBounds:
+    """A sum of trees and terms as changes of one row see it."""
+
+    bounds: SumBounds
+    alternatives: tuple[tuple[ChangeableMargin, ...], ...]
+    code_costs: tuple[Float64Array, ...]
+
+    @classmethod
+    def build(cls, bounds: SumBounds, own: Int32Array, code_costs: Sequence[Float64Array]) -> SumChangeBounds:
+        """``code_costs``: what every code of a feature costs at least."""
+        count = sum(map(len, bounds.path_sets_by_feature))
+        inside, features, costs = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.intp), np.zeros(count)
+        for j, numbers in enumerate(bounds.path_sets_by_feature):
+            if not len(numbers):
+                continue
+            alone = np.zeros((1, bounds.split_sets.sizes[j]), dtype=np.bool_)
+            alone[0, own[j]] = True
+            runs = bounds.runs[j]
+            features[numbers], inside[numbers] = j, flag_intersecting_sets(runs, alone.shape[1], alone)[:, 0]
+            ends = zip(runs.first.tolist(), runs.end.tolist(), strict=True)
+            least = np.array([code_costs[j][first:end].min(initial=np.inf) for first, end in ends])
+            costs[numbers] = np.minimum(np.minimum.reduceat(least, runs.owners), LARGE_COST)
+        alternatives = tuple(
+            tuple(_build_margin(margin, own, inside, features, costs) for margin in margins)
+            for margins in bounds.alternatives
+        )
+        return cls(bounds, alternatives, tuple(code_costs))
+
+    def flag_closed(self, changes: ChangePieces) -> tuple[BoolArray, Float64Array]:
+        """See :class:`ChangeBounds`."""
+        closed = np.zeros(len(changes), dtype=np.bool_)
+        gains = np.zeros(changes.undecided.shape)
+        width = max([1, *(part.trees.width for one in self._margins() for part in one.parts)])
+        step = max(4, MAX_BLOCK_ENTRIES // width)
+        for some in (slice(start, start + step) for start in range(0, len(changes), step)):
+            closed[some], gains[some] = self._flag_block(changes.select(some))
+        return closed, gains
+
+    def _margins(self) -> Iterator[ChangeableMargin]:
+        for margins in self.alternatives:
+            yield from margins
+
+    def _flag_block(self, changes: ChangePieces) -> tuple[BoolArray, Float64Array]:
+        pieces, sizes = changes.pieces, self.bounds.split_sets.sizes
+        possible = np.empty((sum(map(len, self.bounds.path_sets_by_feature)), len(changes)), dtype=np.bool_)
+        for j, (runs, size) in enumerate(zip(self.bounds.runs, sizes, strict=True)):
+            numbers = self.bounds.path_sets_by_feature[j]
+            if len(numbers):
+                used, rows = np.unique(pieces.rows[:, j], return_inverse=True)
+                possible[numbers] = flag_intersecting_sets(runs, size, pieces.sets[j][used])[:, rows.ravel()]
+        closed, gains = np.ones(len(changes), dtype=np.bool_), np.zeros(changes.undecided.shape)
+        for margins in self.alternatives:
+            here = np.zeros(len(changes), dtype=np.bool_)
+            for margin in margins:
+                total, own_gains = self._bound_margin(margin, changes, possible)
+                here |= total <= -(margin.margin.slack + margin.rounding)  # false where the slack is not a number
+                gains = np.maximum(gains, own_gains)
+            closed &= here
+        return closed, gains
+
+    def _bound_margin(
+        self, margin: ChangeableMargin, changes: ChangePieces, possible: BoolArray
+    ) -> tuple[Float64Array, Float64Array]:
+        """The bound of a margin, and the gains."""
+        total, joint = np.full(len(changes), margin.margin.offset), np.zeros(len(changes))
+        plain, shared = np.zeros(len(changes)), np.zeros(changes.undecided.shape)
+        trees, terms = np.zeros(len(changes)), list[tuple[int, Float64Array, float]]()
+        gains = np.zeros(changes.undecided.shape)
+        for part in margin.parts:
+            base, best, own_gains = part.trees.bound(possible, changes.undecided, changes.left)
+            part_gains, tree_best = own_gains.T.copy(), best
+            for j, adds, own in part.own_terms:
+                largest = np.where(changes.pieces.sets[j], adds, -np.inf).max(axis=1)[changes.pieces.rows[:, j]]
+                free = changes.undecided[:, j]
+                part_gains[:, j] += np.where(free, largest - own, 0.0)
+                base, best = base + np.where(free, own, largest), best + largest
+            gains += part_gains
+            if part.part.link.kind == "identity":
+                joint, plain, shared = joint + base, plain + best, shared + part_gains
+                trees, terms = trees + tree_best, [*terms, *part.own_terms]
+            else:
+                most = np.minimum(best, base + bound_knapsack(part_gains, changes.costs, changes.left))
+                total = total + apply_link(part.part.link, most + part.part.error + margin.rounding)
+        least = np.minimum(plain, joint + bound_knapsack(shared, changes.costs, changes.left))
+        if terms and np.isfinite(changes.limit):
+            needed = -float(margin.margin.offset + sum(own for _, _, own in terms))
+            least = np.minimum(least, trees + self._bound_terms(terms, changes, abs(needed)))
+        return total + least, gains
+
+    def _bound_terms(
+        self, terms: Sequence[tuple[int, Float64Array, float]], changes: ChangePieces, scale: float
+    ) -> Float64Array:
+        """What terms add at most where all changes together cost less than the limit; ``scale`` is about as much as
+        they have to gain.
+        """
+        limit, pieces = max(changes.limit, TINY_COST), changes.pieces
+        least = np.full(len(changes), np.inf)
+        used = {j: np.unique(pieces.rows[:, j], return_inverse=True) for j, _, _ in terms}
+        for price in (scale / limit * PRICE_STEPS).tolist():
+            most = np.full(len(changes), price * limit)
+            for j, adds, _ in terms:
+                sets, rows = used[j]
+                value = adds - price * np.minimum(self.code_costs[j], LARGE_COST)
+                most += np.where(pieces.sets[j][sets], value, -np.inf).max(axis=1)[rows.ravel()]
+            least = np.minimum(least, most)
+        return least
+
+
+def _build_margin(
+    margin: PreparedMargin, own: Int32Array, inside: BoolArray, features: IntpArray, costs: Float64Array
+) -> ChangeableMargin:
+    parts, size = list[ChangeablePart](), abs(margin.offset)
+    for part in margin.parts:
+        terms = tuple((j, adds, float(adds[own[j]])) for j, adds in part.terms)
+        trees = ChangeableTrees.build(part.trees, inside, features, costs)
+        parts.append(ChangeablePart(trees, part, terms))
+        if len(trees.leaves):
+            size += float(np.maximum.reduceat(np.abs(part.trees.value[trees.leaves]), trees.starts).sum())
+        size += sum(float(np.abs(adds).max(initial=0.0)) for _, adds, _ in terms) + abs(part.link.scale)
+    return ChangeableMargin(margin, tuple(parts), RELATIVE_ERROR * size)

@@ -1,0 +1,390 @@
+"""The claims of counterfactuals: that they are some, that none is nearer, and that there is no other.
+
+Nothing of the search is used. What is claimed is repeated from the user's own models and data, with costs computed
+anew (:mod:`~ironrule.checker.changes.costs`) and a search of the checker's own that must find nothing cheaper
+(:mod:`~ironrule.checker.changes.search`). What it cannot settle is undecided.
+
+Each counterfactual is claimed to be the nearest that does not change all features of an earlier one. Over whole
+intervals the document says how near: nothing is nearer by more than its resolution. Where a model may turn between two
+values, and that is too coarse to see, numbers are put between them, a few times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ironrule.checker.arrays import BoolArray, Int32Array
+from ironrule.checker.changes.claims import (
+    NOT_MAXIMAL,
+    CallersMeaning,
+    build_conditions,
+    check_decision,
+    check_model,
+    check_space,
+    require_known_domains,
+    require_same_target_claim,
+)
+from ironrule.checker.changes.costs import ChangePrices, build_prices
+from ironrule.checker.changes.document import CounterfactualsDocument, RegionDocument, ScopeClaim
+from ironrule.checker.changes.search import ChangeProblem, ChangeSearch
+from ironrule.checker.changes.space import (
+    ChangeConditions,
+    Numbers,
+    Restrictions,
+    admits,
+    build_problem,
+    list_stepped_numbers,
+)
+from ironrule.checker.components import describe_changes, encode_counterfactual, encode_point, format_value
+from ironrule.checker.document import JsonObject, compute_digest
+from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
+from ironrule.checker.scope import UserInputs
+from ironrule.checker.space.space import CheckerSpace, value_from_json
+from ironrule.checker.suggestions import add_numbers, check_rounding
+from ironrule.checker.user_models import OutcomeTarget
+from ironrule.errors import InputError
+
+MAX_STEPS = 5_000  # values that a number may take by its step
+REFINEMENTS = 4  # how often numbers are put between values
+NUMBERS_PER_GAP = 12
+MAX_PIECES = 60_000  # looked at for one claim
+MAX_NEW_NUMBERS = 20_000
+
+
+def check_changes(
+    document: CounterfactualsDocument | RegionDocument,
+    inputs: UserInputs,
+    caller: tuple[OutcomeTarget | None, float | None, bool],
+    cache: dict[str, Any],
+) -> Check:
+    """What becomes of the claims of counterfactuals, or of a region; the caller's target, margin and intervals are
+    compared with the document's, and ``cache`` keeps what is built.
+    """
+    meaning = CallersMeaning(*caller, cache)
+    if document.kind == "counterfactuals":
+        return check_counterfactuals(document, inputs, meaning)
+    from ironrule.checker.changes.region import check_region
+
+    return check_region(document, inputs, meaning)
+
+
+def check_counterfactuals(document: CounterfactualsDocument, inputs: UserInputs, meaning: CallersMeaning) -> Check:
+    """What becomes of the claims of counterfactuals."""
+    findings = [run_claim_check("digest", partial(_check_digest, document))]
+    reading: ReadingSource = "none"
+    try:
+        checker = _CounterfactualsChecker.build(document, inputs, meaning)
+    except ClaimUndecided as reason:
+        findings.append(Finding("decision", "undecided", str(reason)))
+    except ClaimFailed as reason:
+        findings.append(Finding("decision", "fails", str(reason)))
+    else:
+        findings += checker.check_claims()
+        for place, region in enumerate(_list_regions(document), 1):
+            findings.append(_check_region(place, region, document, inputs, meaning))
+        reading = checker.find_reading_source()
+    return Check(
+        _describe(document),
+        "proven" if document.proven else "unrefuted",
+        tuple(findings),
+        reading,
+        tuple(_list_notes(document, meaning)),
+        document="counterfactuals",
+    )
+
+
+def _list_regions(document: CounterfactualsDocument) -> tuple[RegionDocument, ...]:
+    return (*document.regions, *([] if document.region is None else [document.region]))
+
+
+def _check_region(
+    place: int,
+    region: RegionDocument,
+    document: CounterfactualsDocument,
+    inputs: UserInputs,
+    meaning: CallersMeaning,
+) -> Finding:
+    """What becomes of a region that the document adds: of its claims the first that does not hold, or else the last."""
+    if all(region.counterfactual["values"] != one["values"] for one in document.counterfactuals):
+        return Finding(f"region {place}", "fails", "it is around a counterfactual that the document does not have")
+    from ironrule.checker.changes.region import check_region
+
+    findings = check_region(region, inputs, meaning).findings
+    worst = next((one for one in findings if one.status == "fails"), None)
+    told = worst or next((one for one in findings if one.status != "holds"), findings[-1])
+    return Finding(f"region {place}", told.status, told.sentence)
+
+
+def _check_digest(document: CounterfactualsDocument) -> str:
+    if document.digest != compute_digest(document.data):
+        raise ClaimFailed("digest mismatch: the document was modified after it was written")
+    return "the document is as it was written"
+
+
+def _describe(document: CounterfactualsDocument) -> str:
+    """The claim in a sentence."""
+    if not document.counterfactuals:
+        return "There is no counterfactual" if document.proven else "No counterfactual was found"
+    first = document.counterfactuals[0]["changes"]
+    changes = [f"{one['feature']}: {_format(one['before'])} -> {_format(one['after'])}" for one in first]
+    others = len(document.counterfactuals) - 1
+    more = f" (and {others} more)" if others else ""
+    return f"The nearest counterfactual changes {', '.join(changes) or 'nothing'}{more}"
+
+
+def _format(plain: Any) -> str:
+    try:
+        return format_value(value_from_json(plain))
+    except (TypeError, ValueError, InputError):
+        return repr(plain)
+
+
+def _list_notes(document: CounterfactualsDocument, meaning: CallersMeaning) -> list[str]:
+    """What was taken from the document without comparing it with what the caller means."""
+    notes = [*meaning.list_notes()]
+    if document.margin and meaning.margin is None:
+        notes.append(
+            "the margin by which scores may move was taken from the document; pass margin= (--margin) to compare"
+        )
+    scope = document.scope
+    if "cost" in document.data or (scope and (scope.change_constraints or scope.features_to_vary is not None)):
+        notes.append("what may change, and what it costs, was taken from the document")
+    if any(region.maximal for region in _list_regions(document)):
+        notes.append(NOT_MAXIMAL)
+    beside = [name for name in ("measures", "menu", "infeasibility", "why_none") if name in document.data]
+    if beside:
+        notes.append(f"what the document says besides was not checked: {', '.join(beside)}")
+    return notes
+
+
+@dataclass(slots=True, eq=False)
+class _CounterfactualsChecker:
+    """A document, and what it is checked against; the problem, once it is needed."""
+
+    document: CounterfactualsDocument
+    claim: ScopeClaim
+    inputs: UserInputs
+    meaning: CallersMeaning
+    targets: list[tuple[Any, OutcomeTarget, bool]]
+    conditions: ChangeConditions
+    finer: ChangeConditions | None = None
+    more: dict[str, tuple[Any, ...]] = field(default_factory=dict)  # numbers that joined the domains
+    pieces: int = 0
+
+    @classmethod
+    def build(
+        cls, document: CounterfactualsDocument, inputs: UserInputs, meaning: CallersMeaning
+    ) -> _CounterfactualsChecker:
+        """The conditions; raises ClaimUndecided where the document does not say enough, or speaks of something else."""
+        claim = document.scope
+        if claim is None:
+            raise ClaimUndecided("the document does not say what was searched; counterfactuals of exact searches do")
+        if len(inputs.models) != 1 + document.further_models:
+            there = len(inputs.models)
+            raise ClaimUndecided(f"{1 + document.further_models} models are spoken of, but {there} are at hand")
+        targets, conditions = build_conditions(claim, inputs, meaning, document.margin)
+        return cls(document, claim, inputs, meaning, targets=targets, conditions=conditions)
+
+    def check_claims(self) -> list[Finding]:
+        """Every claim with what becomes of it; of another space or model nothing can be said."""
+        findings = list[Finding]()
+        first: dict[str, Callable[[], str]] = {
+            "decision": self._check_decision,
+            "space": partial(check_space, self.claim, self.conditions, self.meaning),
+            "model": partial(check_model, self.claim, self.conditions),
+            "restrictions": self._check_restrictions,
+            "instance": self._check_instance,
+            "counterfactuals": self._check_points,
+        }
+        for claim, check in first.items():
+            findings.append(run_claim_check(claim, check))
+            if findings[-1].status != "holds":
+                return findings
+        if not self.document.proven:
+            return [*findings, Finding("nearest", "holds", "nothing is claimed to be proven")]
+        for place in range(len(self.document.counterfactuals)):
+            name = f"nearest {place + 1}" if len(self.document.counterfactuals) > 1 else "nearest"
+            findings.append(run_claim_check(name, partial(self._check_nearest, place)))
+        if len(self.document.counterfactuals) < self.claim.k:
+            findings.append(run_claim_check("no other", self._check_no_other))
+        return findings
+
+    def find_reading_source(self) -> ReadingSource:
+        """Who read the models, if that was needed."""
+        read = [scope.__dict__.get("models_with_bounds", "") for scope in (self.finer or self.conditions).scopes]
+        sources = {model.source for models in read if not isinstance(models, str) for model in models}
+        return "shared" if "shared" in sources else "own" if sources else "none"
+
+    def _check_decision(self) -> str:
+        document = self.document
+        if document.target is not None:
+            require_same_target_claim(document.target, self.claim)
+        if self.meaning.margin is not None and self.meaning.margin != document.margin:
+            raise ClaimFailed(f"the margin is {document.margin!r} in the document, got {self.meaning.margin!r}")
+        return check_decision(self.claim, self.conditions, self.meaning, self.inputs, document.target is not None)
+
+    def _check_restrictions(self) -> str:
+        restrictions = Restrictions.build(self.claim, self.conditions.space)
+        absent = [text for text in self.inputs.change_constraints if text not in self.claim.change_constraints]
+        if absent:
+            raise ClaimUndecided(f"the caller demands a constraint that the document does not name: {absent[0]}")
+        restrictions.bind(self.conditions.space, self._encode_row(self.conditions.space))
+        self._build_prices(self.conditions)
+        count = len(self.claim.change_constraints)
+        fixed = int((~restrictions.varying).sum())
+        return f"{count} constraints on changes, {fixed} features that must not change" if count or fixed else "none"
+
+    def _check_instance(self) -> str:
+        row = self._encode_row(self.conditions.space)
+        if not self.conditions.space.admits(row[None, :])[0]:
+            raise ClaimFailed("the row must satisfy the constraints on the space, but it does not")
+        if self.conditions.desired(row[None, :])[0]:
+            raise ClaimFailed("the row must not have what is to be reached, but the model gives it that")
+        return "the model does not give it what is to be reached"
+
+    def _encode_row(self, space: CheckerSpace) -> Int32Array:
+        return encode_point(space, self.document.instance)
+
+    def _build_prices(self, conditions: ChangeConditions) -> ChangePrices:
+        space, table = conditions.space, self.inputs.table
+        stored = [
+            column.dtype.type if (column := table.column(one.columns[0]).values).dtype.kind == "f" else np.float64
+            for one in space.features
+        ]
+        return build_prices(self.document.cost, space, self._encode_row(space), conditions.past_rows, stored)
+
+    def _check_points(self) -> str:
+        """That all are counterfactuals, obey the restrictions, and lie in order; none changes all of an earlier one."""
+        given = self.document.counterfactuals
+        if len(given) > self.claim.k:
+            raise ClaimFailed(f"{len(given)} counterfactuals are given, but {self.claim.k} were asked for")
+        if not given:
+            return "none is given"
+        for one in given:
+            for name in one.get("exact", {}):
+                check_rounding(one, name, self.conditions.space, self._bound_rounding())
+        before = [{**one["values"], **one["exact"]} for one in given if "exact" in one]
+        rows = [*(one["values"] for one in given), *before]
+        space = add_numbers(self.conditions.space, rows)
+        require_known_domains(self.document.domains, self.conditions)
+        own = self._encode_row(space)
+        points = np.stack([encode_point(space, values) for values in rows])
+        for one, point in zip(given, points, strict=False):
+            _require_listed_changes(one, space, own, point)
+        restrictions = Restrictions.build(self.claim, self.conditions.space)
+        if not admits(restrictions.bind(space, own), points).all():
+            raise ClaimFailed("a counterfactual must satisfy the constraints, but one does not")
+        if (points != own)[:, ~restrictions.varying].any():
+            raise ClaimFailed("a counterfactual must change features that may vary alone, but one changes another")
+        met = self.conditions.desired if space == self.conditions.space else partial(self.conditions.desired_in, space)
+        if not met(points).all():
+            raise ClaimFailed("the model must give every counterfactual what is to be reached, but it denies one")
+        return self._check_order(given, points[: len(given)] != own)
+
+    def _bound_rounding(self) -> float:
+        """By what share of its range a number may have been rounded, as far as a document's resolution says it."""
+        if self.document.cost.is_default:
+            return self.document.resolution
+        return 1.0  # what rounding costs is part of the resolution
+
+    def _check_order(self, given: Sequence[JsonObject], changed: BoolArray) -> str:
+        prices = self._build_prices(self.conditions)
+        rows = [{name: value_from_json(value) for name, value in one["values"].items()} for one in given]
+        costs = [prices.measure_change(row) for row in rows]
+        if not all(np.isfinite(distance) for _, distance in costs):
+            raise ClaimFailed("a counterfactual must not cost an infinite price, or move by no step, but one does")
+        for place in range(1, len(costs)):
+            if not prices.is_before(costs[place - 1], costs[place], self.document.resolution):
+                raise ClaimFailed("counterfactuals must be listed nearest first, but they are not")
+            if (changed[:place] <= changed[place]).all(axis=1).any():
+                raise ClaimFailed("a counterfactual must not change all that an earlier one changes, but one does")
+        shown = ", ".join(f"{distance:.6g} ({count} changed)" for count, distance in costs[:5])
+        return f"the model gives all {len(given)} what is to be reached; distance (features): {shown}"
+
+    def _check_nearest(self, place: int) -> str:
+        one = self.document.counterfactuals[place]
+        prices = self._build_prices(self.conditions)
+        count, distance = prices.measure_change({name: value_from_json(v) for name, v in one["values"].items()})
+        limit_of = partial(_find_limit, count=count, distance=distance, resolution=self.document.resolution)
+        pieces = self._prove_empty(limit_of, self.document.counterfactuals[:place])
+        near = f" by more than {self.document.resolution:g}" if self.document.resolution else ""
+        others = " that does not change all of an earlier one" if place else ""
+        return f"nothing{others} is nearer{near}; pieces closed: {pieces:,}"
+
+    def _check_no_other(self) -> str:
+        given = self.document.counterfactuals
+        pieces = self._prove_empty(lambda _: np.inf, given)
+        what = "no other that does not change all of one of these" if given else "none at all"
+        return f"there is {what}; pieces closed: {pieces:,}"
+
+    def _prove_empty(self, find_limit: Callable[[ChangePrices], float], earlier: Sequence[JsonObject]) -> int:
+        """How many pieces show that nothing costs less than a limit; raises ClaimFailed with what does."""
+        names = self.conditions.space.names
+        sets = [[any(c["feature"] == name for c in one["changes"]) for name in names] for one in earlier]
+        forbidden, pieces = np.array(sets, dtype=np.bool_).reshape(-1, len(names)), 0
+        for _ in range(1 + REFINEMENTS):
+            conditions, problem, prices, row = self._prepare()
+            outcome = ChangeSearch(problem, find_limit(prices), forbidden, MAX_PIECES - pieces).run()
+            pieces += outcome.pieces
+            if outcome.cheaper is not None:
+                found = describe_changes(conditions.space, row, outcome.cheaper)
+                what = "a nearer one" if np.isfinite(find_limit(prices)) else "another one"
+                raise ClaimFailed(f"there is {what}: {found}")
+            if outcome.is_complete:
+                return pieces
+            if not outcome.open_gaps or not self._add_numbers(problem, outcome.open_gaps, conditions.space):
+                break
+        raise ClaimUndecided(f"{pieces:,} pieces were looked at, and some stay open")
+
+    def _prepare(self) -> tuple[ChangeConditions, ChangeProblem, ChangePrices, Int32Array]:
+        """The problem over the domains with the numbers that joined them so far."""
+        if self.finer is None:
+            space, prices = self.conditions.space, self._build_prices(self.conditions)
+            restrictions = Restrictions.build(self.claim, space)
+            self._join(restrictions.list_numbers(space, self._encode_row(space)))
+            self._join(list_stepped_numbers(prices, MAX_STEPS))
+            self.finer = self._refine() if self.more else self.conditions
+        finer = self.finer
+        prices, row = self._build_prices(finer), self._encode_row(finer.space)
+        return finer, build_problem(finer, Restrictions.build(self.claim, finer.space), prices, row), prices, row
+
+    def _join(self, numbers: Numbers) -> None:
+        for name, some in numbers.items():
+            self.more[name] = tuple(dict.fromkeys((*self.more.get(name, ()), *some)))
+
+    def _refine(self) -> ChangeConditions:
+        return ChangeConditions.build(self.inputs, self.targets, self.claim, self.more)
+
+    def _add_numbers(self, problem: ChangeProblem, gaps: Sequence[tuple[int, int]], space: CheckerSpace) -> bool:
+        """Put numbers into gaps; whether there was room for any."""
+        new: dict[str, tuple[Any, ...]] = {}
+        for j, atom in gaps:
+            feature, code = space.features[j], int(problem.atoms[j].begins[atom])
+            low, high = feature.values[code], feature.values[code + 1]
+            shares = (np.arange(1, NUMBERS_PER_GAP + 1) / (NUMBERS_PER_GAP + 1)).tolist()
+            numbers = [low + share * (high - low) for share in shares]
+            numbers = [round(number) for number in numbers] if feature.whole else numbers
+            inside = [number for number in dict.fromkeys(numbers) if low < number < high]
+            new[feature.name] = (*new.get(feature.name, ()), *inside)
+        count = sum(map(len, new.values()))
+        if not count or count + sum(map(len, self.more.values())) > MAX_NEW_NUMBERS:
+            return False
+        self._join(new)
+        self.finer = self._refine()
+        return True
+
+
+def _find_limit(prices: ChangePrices, *, count: int, distance: float, resolution: float) -> float:
+    return prices.find_limit(count, distance, resolution)
+
+
+def _require_listed_changes(one: JsonObject, space: CheckerSpace, own: Int32Array, point: Int32Array) -> None:
+    """Raise ClaimFailed unless the changes listed are those that lead from the row to the values."""
+    plain = {"values": one["values"], "changes": one["changes"]}
+    if (encode_counterfactual(space, own, plain) != point).any() or not one["changes"]:
+        raise ClaimFailed("a counterfactual must change something")

@@ -1,0 +1,241 @@
+"""The document of counterfactuals, or of a region: which fields it has, and what each may hold.
+
+As in an explanation's document, unknown fields are refused. The command line and the server may add regions to a
+document of counterfactuals, which are checked, and more that is known, and is not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from ironrule.checker.changes.costs import DEFAULT_COST, CostClaim
+from ironrule.checker.document import (
+    MALFORMED,
+    CertificateClaim,
+    DecisionClaim,
+    ExceptionClaim,
+    JsonObject,
+    SearchClaim,
+    list_of,
+    object_of,
+    one_of,
+    optional,
+    parse_count,
+    parse_counterfactual,
+    parse_domain,
+    parse_integer,
+    parse_labels,
+    parse_number,
+    parse_plain_rule,
+    parse_statistics,
+    parse_text,
+    parse_value,
+    parse_verdict,
+    record_of,
+    require_object,
+    shorten_value,
+)
+from ironrule.errors import InputError, build_format_error
+
+COUNTERFACTUALS_FORMAT = 2
+LEAST_PRICE, LARGEST_PRICE = 1e-9, 1e12  # others would be lost beside costs of about 1, or their squares be infinite
+REGION_FORMAT = 1
+BESIDE_FIELDS = ("asked", "measures", "menu", "infeasibility", "why_none", "unfinished")  # not checked
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeClaim:
+    """What is said to have been searched, and for what; ``upper`` is the end of a band of scores."""
+
+    space: str
+    model: str
+    decision: DecisionClaim
+    upper: float | None
+    k: int
+    constraints: tuple[str, ...]
+    change_constraints: tuple[str, ...]
+    features_to_vary: tuple[str, ...] | None = None
+    breakpoints: Mapping[str, tuple[Any, ...]] | None = None
+    extended_values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RegionDocument:
+    """A region around a counterfactual as its document has it."""
+
+    kind: ClassVar[Literal["region"]] = "region"
+    counterfactual: JsonObject
+    rule: JsonObject
+    rounded: JsonObject
+    ranges: tuple[JsonObject, ...]
+    fixed: JsonObject
+    verdict: CertificateClaim | ExceptionClaim | SearchClaim
+    maximal: bool
+    digest: str
+    data: JsonObject
+    scope: ScopeClaim | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CounterfactualsDocument:
+    """Counterfactuals as their document has them."""
+
+    kind: ClassVar[Literal["counterfactuals"]] = "counterfactuals"
+    instance: JsonObject
+    counterfactuals: tuple[JsonObject, ...]
+    proven: bool
+    resolution: float
+    domains: JsonObject
+    digest: str
+    data: JsonObject
+    scope: ScopeClaim | None = None
+    cost: CostClaim = DEFAULT_COST
+    target: JsonObject | None = None
+    margin: float = 0.0
+    further_models: int = 0
+    region: RegionDocument | None = None
+    regions: tuple[RegionDocument, ...] = ()
+
+
+def parse_change_document(data: Mapping[str, Any]) -> CounterfactualsDocument | RegionDocument:
+    """The counterfactuals, or the region, in JSON data; raises InputError if it is malformed."""
+    is_region = "region_format" in data
+    name, number = ("region_format", REGION_FORMAT) if is_region else ("counterfactuals_format", COUNTERFACTUALS_FORMAT)
+    what = "a region" if is_region else "counterfactuals"
+    if repr(data[name]) != str(number):
+        raise build_format_error(what, number, shorten_value(data[name]), "search for them again")
+    try:
+        if is_region:
+            return _parse_region_inside(data)
+        return CounterfactualsDocument(data=data, **_parse_document(data))
+    except MALFORMED as error:
+        raise InputError(f"malformed {what.removeprefix('a ')}: {error}") from None
+
+
+def _parse_not_negative(value: Any) -> float:
+    number = float(parse_number(value))
+    if number < 0:
+        raise ValueError(f"expected a number that is not negative, got {number!r}")
+    return number
+
+
+def _parse_positive_count(value: Any) -> int:
+    if parse_integer(value) < 1:
+        raise ValueError(f"expected a positive integer, got {value}")
+    return int(value)
+
+
+def _parse_price(value: Any) -> float:
+    price = math.inf if value == "inf" else _parse_not_negative(value)
+    if price not in (0.0, math.inf) and not LEAST_PRICE <= price <= LARGEST_PRICE:
+        raise ValueError(f"a price must be from {LEAST_PRICE:g} to {LARGEST_PRICE:g}, 0 or inf, got {price!r}")
+    return price
+
+
+def _parse_prices(value: Any) -> tuple[float, float]:
+    if not isinstance(value, dict):
+        return (_parse_price(value),) * 2
+    if not value or not value.keys() <= {"up", "down"}:
+        raise ValueError("a price must be a number, or have one for up, for down, or both")
+    return _parse_price(value.get("up", 1.0)), _parse_price(value.get("down", 1.0))
+
+
+def _parse_step(value: Any) -> float:
+    step = _parse_not_negative(value)
+    if not step:
+        raise ValueError("a step must be positive, got 0")
+    return step
+
+
+def _build_cost(**fields: Any) -> CostClaim:
+    claim = CostClaim(**fields)
+    if claim.per_change > LARGEST_PRICE:
+        raise ValueError(f"per_change must be at most {LARGEST_PRICE:g}, got {claim.per_change!r}")
+    if claim.per_change and claim.norm != "l1":
+        raise ValueError(f"per_change must come with the norm l1, got {claim.norm}")
+    return claim
+
+
+def _parse_decision(data: Any) -> tuple[DecisionClaim, float | None]:
+    """A decision, and the end of its band of scores."""
+    fields = dict(require_object(data))
+    upper = optional(parse_number)(fields.pop("upper", None))
+    return _parse_plain_decision(fields), upper
+
+
+def _build_scope(decision: tuple[DecisionClaim, float | None], **fields: Any) -> ScopeClaim:
+    plain, upper = decision
+    if plain.margin or (upper is not None and plain.direction == "below"):
+        raise ValueError("the decision of counterfactuals must have no margin, and no band below a threshold")
+    return ScopeClaim(decision=plain, upper=upper, **fields)
+
+
+_parse_names = list_of(parse_text)
+_parse_plain_decision = record_of(DecisionClaim, {
+    "desired": optional(list_of(parse_value)), "threshold": optional(parse_number), "margin": parse_number,
+}, {"direction": one_of("direction", "above", "below")})  # fmt: skip
+_parse_cost = record_of(_build_cost, {
+    "norm": one_of("the norm of a cost", "fewest", "l1", "l2", "linf"),
+    "scale": one_of("the scale of a cost", "range", "mad", "percentile"),
+}, {
+    "prices": object_of(_parse_prices), "steps": object_of(_parse_step), "per_change": _parse_not_negative,
+})  # fmt: skip
+_parse_scope = record_of(_build_scope, {
+    "space": parse_text, "model": parse_text, "decision": _parse_decision, "k": _parse_positive_count,
+    "constraints": _parse_names, "change_constraints": _parse_names,
+}, {
+    "features_to_vary": _parse_names, "breakpoints": object_of(list_of(parse_number)),
+    "extended_values": object_of(list_of(parse_value)),
+})  # fmt: skip
+_parse_region = record_of(dict, {
+    "region_format": parse_count,
+    "counterfactual": parse_counterfactual,
+    "rule": parse_plain_rule,
+    "rounded": parse_plain_rule,
+    "ranges": list_of(record_of(dict, {
+        "feature": parse_text, "low": parse_value, "high": parse_value, "first": parse_value, "last": parse_value,
+        "before": parse_value, "after": parse_value, "any_value": one_of("any_value", True, False),
+    })),
+    "fixed": object_of(parse_value),
+    "verdict": parse_verdict,
+    "maximal": one_of("maximal", True, False),
+    "statistics": parse_statistics,
+    "digest": parse_text,
+}, {"scope": _parse_scope}, checked_only=("region_format", "statistics"))  # fmt: skip
+
+
+def _parse_region_inside(data: Any) -> RegionDocument:
+    """A region that another document has."""
+    return RegionDocument(data=data, **_parse_region(data))
+
+
+_parse_document = record_of(dict, {
+    "counterfactuals_format": parse_count,
+    "instance": object_of(parse_value),
+    "counterfactuals": list_of(parse_counterfactual),
+    "proven": one_of("proven", True, False),
+    "resolution": _parse_not_negative,
+    "seed": parse_count, "evaluations": parse_count, "seconds": parse_number,
+    "stopped": one_of("stopped", None, "budget", "interrupted"),
+    "statistics": parse_statistics,
+    "domains": object_of(parse_domain),
+    "digest": parse_text,
+}, {
+    "scope": _parse_scope,
+    "cost": _parse_cost,
+    "target": record_of(dict, {}, {
+        "desired": list_of(parse_value), "above": parse_number, "at_most": parse_number,
+    }),
+    "margin": _parse_not_negative,
+    "further_models": parse_count,
+    "labels": parse_labels,
+    "region": _parse_region_inside,
+    "regions": list_of(_parse_region_inside),
+    **dict.fromkeys(BESIDE_FIELDS, lambda value: value),
+}, checked_only=(
+    "counterfactuals_format", "seed", "evaluations", "seconds", "stopped", "statistics", "labels",
+    *BESIDE_FIELDS,
+))  # fmt: skip

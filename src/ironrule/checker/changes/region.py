@@ -1,0 +1,228 @@
+"""The claims of a region: that every point of a box around a counterfactual is desired.
+
+That is the opposite of what a rule claims, so the model is turned round, and the certificate of the document is checked
+as a rule's is (:mod:`~ironrule.checker.certificates`). What the document says in the user's terms must then be that
+box. That no bound could be moved further is not checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+
+from ironrule.checker.arrays import Int32Array
+from ironrule.checker.certificates import check_certificate
+from ironrule.checker.changes.claims import (
+    NOT_MAXIMAL,
+    CallersMeaning,
+    build_conditions,
+    check_decision,
+    check_model,
+    check_space,
+    read_target,
+)
+from ironrule.checker.changes.document import RegionDocument, ScopeClaim
+from ironrule.checker.changes.space import ChangeConditions
+from ironrule.checker.components import (
+    describe_conditions,
+    encode_component,
+    encode_point,
+    encode_value,
+    intersect_ranges,
+)
+from ironrule.checker.document import CertificateClaim, compute_digest, to_canonical_json
+from ironrule.checker.intervals import is_interval_feature
+from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
+from ironrule.checker.scope import CheckScope, UserInputs, build_scope
+from ironrule.checker.space.space import value_to_json
+from ironrule.checker.suggestions import add_numbers
+from ironrule.checker.user_models import AnswerCache
+
+DESIRED_OUTCOME = "the desired outcome"
+
+
+def check_region(document: RegionDocument, inputs: UserInputs, meaning: CallersMeaning) -> Check:
+    """What becomes of the claims of a region."""
+    findings = [run_claim_check("digest", partial(_check_digest, document))]
+    reading: ReadingSource = "none"
+    try:
+        checker = _RegionChecker.build(document, inputs, meaning)
+    except ClaimUndecided as reason:
+        findings.append(Finding("decision", "undecided", str(reason)))
+    else:
+        findings += checker.check_claims()
+        reading = checker.find_reading_source()
+    said = describe_conditions(document.rounded["components"])
+    return Check(
+        f"Everyone with {said} gets the desired outcome" if said else "Everyone gets the desired outcome",
+        document.verdict.kind,
+        tuple(findings),
+        reading,
+        (*meaning.list_notes(), *([NOT_MAXIMAL] if document.maximal else [])),
+        document="region",
+    )
+
+
+def _check_digest(document: RegionDocument) -> str:
+    if document.digest != compute_digest(document.data):
+        raise ClaimFailed("digest mismatch: the document was modified after it was written")
+    return "the document is as it was written"
+
+
+@dataclass(frozen=True, eq=False)
+class _RegionChecker:
+    """A region, and what it is checked against."""
+
+    document: RegionDocument
+    claim: ScopeClaim
+    inputs: UserInputs
+    meaning: CallersMeaning
+    conditions: ChangeConditions
+
+    @classmethod
+    def build(cls, document: RegionDocument, inputs: UserInputs, meaning: CallersMeaning) -> _RegionChecker:
+        """Raises ClaimUndecided where the document does not say enough, or speaks of something else."""
+        if document.scope is None:
+            raise ClaimUndecided("the document does not say of which space and model it speaks")
+        if document.scope.upper is not None:
+            raise ClaimUndecided("a region of a band of scores is not checked")
+        alone = replace(inputs, models=inputs.models[:1])
+        return cls(document, document.scope, alone, meaning, build_conditions(document.scope, alone, meaning)[1])
+
+    def check_claims(self) -> list[Finding]:
+        """Every claim with what becomes of it; of another space or model nothing can be said."""
+        findings = list[Finding]()
+        claims: dict[str, Callable[[], str]] = {
+            "decision": partial(check_decision, self.claim, self.conditions, self.meaning, self.inputs),
+            "space": partial(check_space, self.claim, self.conditions, self.meaning),
+            "model": partial(check_model, self.claim, self.conditions),
+            "counterfactual": self._check_counterfactual,
+            "ranges": self._check_ranges,
+            "rounded": self._check_rounded,
+        }
+        for claim, check in claims.items():
+            findings.append(run_claim_check(claim, check))
+            if findings[-1].status != "holds":
+                return findings
+        return [*findings, run_claim_check("region", self._check_verdict)]
+
+    def find_reading_source(self) -> ReadingSource:
+        """Who read the model, if that was needed."""
+        read = self.__dict__["opposite"].__dict__.get("models_with_bounds") if "opposite" in self.__dict__ else None
+        return "none" if not isinstance(read, tuple) else "shared" if any(m.source == "shared" for m in read) else "own"
+
+    @cached_property
+    def opposite(self) -> CheckScope:
+        """The model turned round."""
+        claim, inputs = self.claim, self.inputs
+
+        def build() -> CheckScope:
+            return build_scope(inputs, read_target(claim), claim.breakpoints, claim.extended_values, opposite=True)
+
+        return self.meaning.get_built(("opposite", claim), build)
+
+    @cached_property
+    def box(self) -> tuple[Int32Array, Int32Array]:
+        """The region's box."""
+        space, rule = self.conditions.space, self.document.rule
+        if rule["outcome"] != DESIRED_OUTCOME or self.document.rounded["outcome"] != DESIRED_OUTCOME:
+            raise ClaimFailed(f"a region must be of {DESIRED_OUTCOME}, but it says another one")
+        return intersect_ranges(space, [encode_component(space, plain) for plain in rule["components"]])
+
+    def _check_counterfactual(self) -> str:
+        """That the model desires it, and that it lies in the region."""
+        rows = [self.document.counterfactual["values"]]
+        rows += [{**rows[0], **exact} for exact in [self.document.counterfactual.get("exact")] if exact]
+        space = add_numbers(self.conditions.space, rows)
+        points = np.stack([encode_point(space, values) for values in rows])
+        if not space.admits(points).all():
+            raise ClaimFailed("the counterfactual must satisfy the constraints on the space, but it does not")
+        own_space = space == self.conditions.space
+        desired = self.conditions.desired(points) if own_space else self.conditions.desired_in(space, points)
+        if not desired[:1].all():
+            raise ClaimFailed("the model must give the counterfactual the desired outcome, but it denies it")
+        known = set(self.conditions.space.features)
+        for j, feature in enumerate(space.features):
+            low, high = (int(end[j]) for end in self.box)
+            if feature not in known:  # with a number that the domain does not have
+                old = self.conditions.space.features[j]
+                low, high = (encode_value(feature, value_to_json(old.value(code))) for code in (low, high))
+            if not low <= points[0, j] <= high:
+                raise ClaimFailed(f"the counterfactual must lie in the region, but {feature.name!r} does not")
+        return "the model gives it the desired outcome, and it lies in the region"
+
+    def _check_ranges(self) -> str:
+        """That the ranges and the fixed values are those of the rule."""
+        space, values = self.conditions.space, self.document.counterfactual["values"]
+        before = {change["feature"]: change["before"] for change in self.document.counterfactual["changes"]}
+        named = [*(one["feature"] for one in self.document.ranges), *self.document.fixed]
+        if sorted(named) != sorted(space.names):
+            raise ClaimFailed("every feature must have a range or be fixed, and one only")
+        if any(to_canonical_json(values[name]) != to_canonical_json(own) for name, own in self.document.fixed.items()):
+            raise ClaimFailed("what is fixed must have the value of the counterfactual, but something has another")
+        for one in self.document.ranges:
+            j = space.index(one["feature"])
+            feature, name = space.features[j], one["feature"]
+            low, high = int(self.box[0][j]), int(self.box[1][j])
+            anything = low == 0 and high == feature.size - 1
+            ends = [feature.value(low), feature.value(high)]
+            if anything:
+                ends = [feature.values[0], feature.values[-1]] if feature.ordered else [None, None]
+            expected = {
+                "feature": name,
+                "low": value_to_json(ends[0]),
+                "high": value_to_json(ends[1]),
+                "first": value_to_json(feature.values[0]),
+                "last": value_to_json(feature.values[-1]),
+                "before": before.get(name, values[name]),
+                "after": values[name],
+                "any_value": anything,
+            }
+            if to_canonical_json(one) != to_canonical_json(expected):
+                raise ClaimFailed(f"the range of {name!r} must be that of the rule, but it is not")
+        return "they are those of the rule"
+
+    def _check_rounded(self) -> str:
+        """That each rounded bound lies between the rule's and the counterfactual's own value."""
+        rule, rounded = self.document.rule["components"], self.document.rounded["components"]
+        if len(rule) != len(rounded):
+            raise ClaimFailed("the rounded rule must have the components of the rule")
+        values = self.document.counterfactual["values"]
+        for exact, short in zip(rule, rounded, strict=True):
+            if to_canonical_json(exact) == to_canonical_json(short):
+                continue
+            feature = self.conditions.space.features[self.conditions.space.index(exact["feature"])]
+            numbers = [part["value"] for part in (exact, short)] + [values[feature.name]]
+            plain = is_interval_feature(feature) and all(type(number) in (int, float) for number in numbers)
+            if not plain or {**short, "value": exact["value"]} != exact:
+                raise ClaimFailed("the rounded rule may differ from the rule in bounds on intervals alone")
+            if not min(numbers[0], numbers[2]) <= numbers[1] <= max(numbers[0], numbers[2]):
+                raise ClaimFailed(f"{feature.name} {short['op']} {short['value']!r} must lie within the rule")
+        return "each bound lies within the rule"
+
+    def _check_verdict(self) -> str:
+        certificate = self.document.verdict
+        if not isinstance(certificate, CertificateClaim):
+            return "no proof is claimed"
+        if (certificate.space, certificate.model) != (self.claim.space, f"opposite of {self.claim.model}"):
+            raise ClaimFailed("the certificate must name the document's own space and model, but it names others")
+        low, high = (np.array(end) for end in (certificate.low, certificate.high))
+        is_whole = len(low) == len(high) == len(self.box[0])
+        if not is_whole or (self.box[0] < low).any() or (self.box[1] > high).any():
+            raise ClaimFailed("the certificate's box must hold the whole region, but it does not")
+        scope = self.opposite
+        check_certificate(certificate, scope, AnswerCache(scope.user_models, scope.space, self._find_known_point()))
+        how = f"{certificate.points:,} pieces that cover it" if certificate.method == "cover" else "asking about each"
+        return f"no point of it is denied, by {how}; the model itself desires all that were drawn"
+
+    def _find_known_point(self) -> Int32Array:
+        """The counterfactual, with the region's lowest value where the domain does not have its own."""
+        values, point = self.document.counterfactual["values"], self.box[0].copy()
+        for j, feature in enumerate(self.conditions.space.features):
+            with suppress(ClaimFailed):
+                point[j] = encode_value(feature, values[feature.name])
+        return point

@@ -1,0 +1,243 @@
+"""That nothing costs less: a branch and bound of the checker's own, over what the features of a row may become.
+
+A *piece* says of every feature whether it stays as it is, changes, or is undecided, and to which atoms
+(:mod:`~ironrule.checker.changes.atoms`) it may change. All changes that cost less than a limit are one piece at first.
+A piece is closed
+
+1. if its features that change cost too much already, or are all those of an earlier counterfactual;
+2. if no point of it satisfies the constraints;
+3. if, for one of the conditions that a counterfactual must meet, the bounds of
+   :mod:`~ironrule.checker.bounds.change_bounds` show that no point of it does.
+
+An open piece is cut: the undecided feature that may gain most changes, or stays; where all are decided, the feature
+with most atoms is cut in the middle. Of a piece that is a single point the model itself is asked. What is a single
+combination of values and gaps, and is not closed, is left open: nothing is proven then.
+
+Nothing here rests on what a search has found: the limit alone comes from the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from ironrule.checker.arrays import BoolArray, Float64Array, Int32Array, IntpArray
+from ironrule.checker.bounds.change_bounds import ChangeBounds, ChangePieces
+from ironrule.checker.bounds.pieces import Pieces, PieceTest
+from ironrule.checker.changes.atoms import CHANGES, STAYS, UNDECIDED, FeatureAtoms
+
+PIECES_PER_ROUND = 512
+MAX_OPEN_PIECES = 256  # combinations with gaps that stay open: more of them are not gathered
+ROUNDS = 3  # in which what is too expensive is left out
+
+
+class ChangeProblem(NamedTuple):
+    """What is to be proven empty: the changes that cost less than a limit.
+
+    ``bounds`` has one entry for every condition that a counterfactual must meet; ``decide`` asks the models themselves
+    about points that may be chosen, ``admits`` says which may. ``must_change`` are features whose own value may not
+    stay. With ``adds_up`` costs are added up, else the largest counts.
+    """
+
+    atoms: tuple[FeatureAtoms, ...]
+    bounds: tuple[ChangeBounds, ...]
+    decide: Callable[[Int32Array], BoolArray]
+    admits: Callable[[Int32Array], BoolArray]
+    flag_feasible: PieceTest | None
+    must_change: BoolArray
+    adds_up: bool = True
+
+
+class ChangeFrontier(NamedTuple):
+    """Pieces: per feature the first and the last atom, and what is known of it."""
+
+    low: IntpArray
+    high: IntpArray
+    status: IntpArray
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def select(self, rows: IntpArray | BoolArray | slice) -> ChangeFrontier:
+        """Some of them."""
+        return ChangeFrontier(self.low[rows], self.high[rows], self.status[rows])
+
+    def copy(self) -> ChangeFrontier:
+        """The same, to be altered."""
+        return ChangeFrontier(*(one.copy() for one in self))
+
+
+def join_frontiers(parts: Sequence[ChangeFrontier]) -> ChangeFrontier:
+    """All pieces of several frontiers."""
+    return ChangeFrontier(*(np.concatenate(some) for some in zip(*parts, strict=True)))
+
+
+class SearchOutcome(NamedTuple):
+    """A cheaper counterfactual, if there is one; how many pieces were closed; and, of combinations of values and gaps
+    that stay open, the features and the atoms. ``is_complete``: nothing else is left.
+    """
+
+    cheaper: Int32Array | None
+    pieces: int
+    open_gaps: tuple[tuple[int, int], ...]
+    is_complete: bool
+
+
+@dataclass(slots=True, eq=False)
+class ChangeSearch:
+    """One proof that nothing costs less than a limit and changes all features of no earlier counterfactual."""
+
+    problem: ChangeProblem
+    limit: float
+    earlier: BoolArray  # one row for each: the features that it changes
+    max_pieces: int  # that are looked at
+    pieces: int = 0
+    open_gaps: set[tuple[int, int]] = field(default_factory=set)
+
+    def run(self) -> SearchOutcome:
+        """Close all pieces, the last first."""
+        waiting, count = [self._build_first()], 1
+        while count and self.pieces < self.max_pieces and len(self.open_gaps) < MAX_OPEN_PIECES:
+            taken = list[ChangeFrontier]()
+            while waiting and sum(map(len, taken)) < PIECES_PER_ROUND:
+                taken.append(waiting.pop())
+            here = join_frontiers(taken)
+            if len(here) > PIECES_PER_ROUND:
+                waiting.append(here.select(slice(0, len(here) - PIECES_PER_ROUND)))
+                here = here.select(slice(len(here) - PIECES_PER_ROUND, None))
+            self.pieces += len(here)
+            parts, cheaper = self._divide(here)
+            if cheaper is not None:
+                return SearchOutcome(cheaper, self.pieces, (), False)
+            waiting += [parts] if len(parts) else []
+            count = len(waiting)
+        complete = not waiting and not self.open_gaps
+        return SearchOutcome(None, self.pieces, tuple(sorted(self.open_gaps)), complete)
+
+    def _build_first(self) -> ChangeFrontier:
+        atoms = self.problem.atoms
+        low = np.zeros((1, len(atoms)), dtype=np.intp)
+        high = np.array([[len(one) - 1 for one in atoms]], dtype=np.intp)
+        status = np.where(self.problem.must_change, CHANGES, UNDECIDED).astype(np.intp)
+        return ChangeFrontier(low, high, status[None, :])
+
+    def _divide(self, here: ChangeFrontier) -> tuple[ChangeFrontier, Int32Array | None]:
+        """The parts of pieces that are not closed; and a cheaper counterfactual, if one is met."""
+        here, costs, left = self._leave_out_expensive(here)
+        changes = self._build_pieces(here, costs, left)
+        closed = np.zeros(len(here), dtype=np.bool_)
+        if self.problem.flag_feasible is not None and len(here):
+            closed = ~self.problem.flag_feasible(changes.pieces)
+        gains = np.zeros(here.status.shape)
+        for bounds in self.problem.bounds:
+            rows = np.flatnonzero(~closed)
+            if len(rows):
+                closed[rows], gains[rows] = bounds.flag_closed(changes.select(rows))
+        rows = np.flatnonzero(~closed)
+        here, gains = here.select(rows), gains[rows]
+        here, gains, cheaper = self._settle_points(here, gains)
+        return _cut(here, gains, self.problem.atoms), cheaper
+
+    def _leave_out_expensive(self, here: ChangeFrontier) -> tuple[ChangeFrontier, Float64Array, Float64Array]:
+        """The pieces without what cannot be paid, those that are left; what changes cost in them, and what is left."""
+        here = here.copy()
+        low, high, status = here
+        costs, alive = np.zeros(low.shape), np.ones(len(here), dtype=np.bool_)
+        left = np.full(len(here), np.inf)
+        for _ in range(ROUNDS):
+            for j, atoms in enumerate(self.problem.atoms):
+                costs[:, j] = atoms.find_least_costs(low[:, j], high[:, j])
+            paid = np.where(status == CHANGES, costs, 0.0)
+            alive &= np.isfinite(paid).all(axis=1)
+            if self.problem.adds_up:
+                with np.errstate(invalid="ignore"):
+                    left = self.limit - paid.sum(axis=1)
+                alive &= left > 0
+            for j, atoms in enumerate(self.problem.atoms):
+                room = left + paid[:, j] if self.problem.adds_up else np.full(len(here), self.limit)
+                room[~alive] = np.inf
+                low[:, j], high[:, j] = atoms.shrink(low[:, j], high[:, j], status[:, j], room)
+                alive &= (status[:, j] != CHANGES) | (low[:, j] <= high[:, j])
+                costs[:, j] = atoms.find_least_costs(low[:, j], high[:, j])
+                status[(status[:, j] == UNDECIDED) & ~(costs[:, j] < room), j] = STAYS
+            alive &= self._keep_earlier_apart(status)
+        rows = np.flatnonzero(alive)
+        stays = status == STAYS
+        for j, atoms in enumerate(self.problem.atoms):
+            low[stays[:, j], j] = high[stays[:, j], j] = atoms.own
+        used = costs if self.problem.adds_up else np.zeros_like(costs)
+        return here.select(rows), np.where(status == UNDECIDED, used, 0.0)[rows], left[rows]
+
+    def _keep_earlier_apart(self, status: IntpArray) -> BoolArray:
+        """Let a feature stay where otherwise all of an earlier counterfactual would change; which pieces do not already
+        change all.
+        """
+        fine = np.ones(len(status), dtype=np.bool_)
+        for chosen in self.earlier:
+            own = status[:, chosen]
+            fine &= ~(own == CHANGES).all(axis=1)
+            last = ((own == CHANGES).sum(axis=1) == own.shape[1] - 1) & (own == UNDECIDED).any(axis=1)
+            rows, places = np.nonzero((status == UNDECIDED) & chosen & last[:, None])
+            status[rows, places] = STAYS
+        return fine
+
+    def _build_pieces(self, here: ChangeFrontier, costs: Float64Array, left: Float64Array) -> ChangePieces:
+        """The pieces as sets of codes."""
+        sets, rows = list[BoolArray](), np.empty(here.low.shape, dtype=np.int32)
+        for j, atoms in enumerate(self.problem.atoms):
+            keys = np.stack([here.low[:, j], here.high[:, j], here.status[:, j]], axis=1)
+            distinct, places = np.unique(keys, axis=0, return_inverse=True)
+            sets.append(atoms.flag_codes(*distinct.T))
+            rows[:, j] = places.ravel()
+        limit = self.limit if self.problem.adds_up else np.inf
+        return ChangePieces(Pieces(tuple(sets), rows), here.status == UNDECIDED, costs, left, limit)
+
+    def _settle_points(
+        self, here: ChangeFrontier, gains: Float64Array
+    ) -> tuple[ChangeFrontier, Float64Array, Int32Array | None]:
+        """Ask the models about the pieces that are single points. Where undecided features gain nothing, the point at
+        which they stay is asked about too.
+        """
+        decided, single = here.status != UNDECIDED, here.low == here.high
+        ready = np.flatnonzero((single | ~decided).all(axis=1) & ((gains <= 0) | decided).all(axis=1))
+        points = np.empty((len(ready), len(self.problem.atoms)), dtype=np.int32)
+        for j, atoms in enumerate(self.problem.atoms):
+            chosen = np.where(decided[ready, j], here.low[ready, j], atoms.own)
+            points[:, j] = atoms.codes[chosen]
+        gaps = (points < 0).any(axis=1)
+        for row in ready[gaps & decided[ready].all(axis=1)][:MAX_OPEN_PIECES]:
+            for j, atoms in enumerate(self.problem.atoms):
+                if atoms.codes[here.low[row, j]] < 0:
+                    self.open_gaps.add((j, int(here.low[row, j])))
+        known = np.flatnonzero(~gaps)
+        known = known[self.problem.admits(points[known])] if len(known) else known
+        found = known[self.problem.decide(points[known])] if len(known) else known
+        if len(found):
+            return here, gains, points[found[0]]
+        over = np.ones(len(here), dtype=np.bool_)
+        over[ready[decided[ready].all(axis=1)]] = False
+        return here.select(over), gains[over], None
+
+
+def _cut(here: ChangeFrontier, gains: Float64Array, atoms: Sequence[FeatureAtoms]) -> ChangeFrontier:
+    """Every piece in two."""
+    if not len(here):
+        return here
+    undecided = here.status == UNDECIDED
+    wide = np.where(here.status == CHANGES, here.high - here.low, 0)
+    by_gain = np.where(undecided, gains, -1.0)
+    choose = (by_gain.max(axis=1) > 0) | (wide.max(axis=1) == 0)
+    feature = np.where(choose, by_gain.argmax(axis=1), wide.argmax(axis=1))
+    rows, first, second = np.arange(len(here)), here.copy(), here.copy()
+    first.status[rows[choose], feature[choose]] = STAYS
+    second.status[rows[choose], feature[choose]] = CHANGES
+    halved = np.flatnonzero(~choose)
+    places = feature[halved]
+    low, high = here.low[halved, places], here.high[halved, places]
+    own = np.array([one.own for one in atoms])[places]
+    middle = np.where((low < own) & (own < high), own, (low + high) // 2)
+    first.high[halved, places], second.low[halved, places] = middle, middle + 1
+    return join_frontiers([first, second])
