@@ -130,7 +130,7 @@ def _score_tree(problem: ChangeProblem, state: Messages, tree: int) -> float:
     base = 0.0
     for place in range(problem.tree_use_starts[tree], problem.tree_use_starts[tree + 1]):
         base -= state.use_least[problem.tree_uses[place]]
-    most, best = -np.inf, -1
+    best, most = -1, -np.inf
     for leaf in range(problem.leaf_starts[tree], problem.leaf_starts[tree + 1]):
         score = problem.leaf_values[leaf] + base
         for place in range(problem.leaf_mask_starts[leaf], problem.leaf_mask_starts[leaf + 1]):
@@ -140,7 +140,7 @@ def _score_tree(problem: ChangeProblem, state: Messages, tree: int) -> float:
         if score > most:
             most, best = score, leaf
     state.tree_most[tree], state.tree_best[tree] = most, best
-    return most
+    return float(most)
 
 
 @kernel_helper
@@ -156,10 +156,10 @@ def start_box(problem: ChangeProblem, tables: ChangeTables, state: Messages, dom
             row = margin * features + feature
             for use in range(problem.use_starts[row], problem.use_starts[row + 1]):
                 _find_least_messages(problem, state, use, feature)
+    reached = True
     for tree in range(problem.tree_margin.shape[0]):
-        if _score_tree(problem, state, tree) == -np.inf:
-            return False
-    return True
+        reached = reached and _score_tree(problem, state, tree) > -np.inf
+    return reached
 
 
 @kernel_helper
@@ -167,7 +167,7 @@ def measure_error(problem: ChangeProblem, state: Messages, margin: int, limit: f
     """More than rounding can change in the bound of a margin."""
     size = problem.size[margin] + state.size[margin] + state.prices[margin] * limit
     count: int = problem.tree_margin.shape[0] + problem.use_tree.shape[0] + state.open_count.shape[0]
-    return ROUNDING * (count + 16) * size
+    return float(ROUNDING * (count + 16) * size)
 
 
 @kernel_helper
@@ -185,7 +185,7 @@ def bound_margin(problem: ChangeProblem, tables: ChangeTables, state: Messages, 
             most = max(most, state.paid[margin, cell] - price * tables.cell_costs[cell])
         state.rest[feature] = most
         bound += most
-    return bound
+    return float(bound)
 
 
 @kernel_helper
@@ -264,4 +264,4 @@ def pass_messages(
     for use in range(first, end):
         _find_least_messages(problem, state, use, feature)
         others += _score_tree(problem, state, problem.use_tree[use])
-    return others
+    return float(others)

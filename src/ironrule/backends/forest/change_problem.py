@@ -7,7 +7,7 @@ called a *use*: it has the sets of cells (masks) that the tree's leaves ask for.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,16 +52,18 @@ class ChangeProblem(NamedTuple):
 
 
 def build_change_problem(
-    forest: CompiledForest, tables: ChangeTables, domain: UInt64Array
+    forest: CompiledForest, tables: ChangeTables, domain: UInt64Array, merges: bool = True
 ) -> tuple[ChangeProblem, ChangeTables] | None:
-    """The problem of the open cells of a domain, and its tables; None if a tree has no leaf there."""
+    """The problem of the open cells of a domain, and its tables; None if a tree has no leaf there. Without ``merges``
+    every open cell stays a cell of its own.
+    """
     kept = np.zeros(len(forest.leaf_values), dtype=np.bool_)
     find_reachable_leaves(forest, domain, kept)
-    counts = np.add.reduceat(kept, forest.leaf_starts[:-1], dtype=np.int64) if len(forest.leaf_starts) > 1 else kept
-    if not np.all(counts):
+    leaves_before = compute_starts(kept)
+    if (np.diff(leaves_before[forest.leaf_starts]) == 0).any():
         return None
     places, leaf_of_place = _list_places(forest, np.flatnonzero(kept))
-    merged = [_merge_cells(forest, tables, domain, j, places) for j in range(len(tables.home))]
+    merged = [_merge_cells(forest, tables, domain, j, places, merges) for j in range(len(tables.home))]
     return _assemble(forest, tables, merged, np.flatnonzero(kept), places, leaf_of_place)
 
 
@@ -90,7 +92,7 @@ class _MergedCells(NamedTuple):
 
 
 def _merge_cells(
-    forest: CompiledForest, tables: ChangeTables, domain: UInt64Array, j: int, places: AnyArray
+    forest: CompiledForest, tables: ChangeTables, domain: UInt64Array, j: int, places: AnyArray, merges: bool
 ) -> _MergedCells:
     start, end = int(forest.cells.cell_starts[j]), int(forest.cells.cell_starts[j + 1])
     words = slice(int(forest.cells.word_starts[j]), int(forest.cells.word_starts[j + 1]))
@@ -107,7 +109,7 @@ def _merge_cells(
     columns = [column.tobytes() for column in np.packbits(inside, axis=0).T] if len(used) else [b""] * len(open_cells)
     chosen: dict[bytes, int] = {}
     for place in np.argsort(rank[open_cells]).tolist():
-        chosen.setdefault(columns[place], place)
+        chosen.setdefault(columns[place] if merges else bytes([place & 255, place >> 8]), place)
     stay = np.sort(np.array(list(chosen.values()), dtype=np.int64))
     numbers: dict[bytes, int] = {}
     number = [numbers.setdefault(row.tobytes(), len(numbers)) for row in inside[:, stay]]
@@ -130,6 +132,14 @@ def _pack(sets: BoolArray) -> UInt64Array:
     return np.packbits(padded, axis=1, bitorder="little").view("<u8").astype(np.uint64)
 
 
+class _Places(NamedTuple):
+    """The masks of leaves that tell open cells apart: of each its leaf, its use, and the number of its set."""
+
+    leaf: Int64Array
+    key: Int64Array  # of its use: rising with margin, feature and tree
+    sets: Int64Array
+
+
 def _assemble(
     forest: CompiledForest,
     tables: ChangeTables,
@@ -139,54 +149,64 @@ def _assemble(
     leaf_of_place: AnyArray,
 ) -> tuple[ChangeProblem, ChangeTables]:
     """All arrays of the problem."""
-    features, margins = len(merged), len(forest.offset)
-    # Of every place its feature and the number of its set there; -1 where the mask tells no open cells apart.
+    # Of every place the number of its set; -1 where the mask tells no open cells apart.
     set_of_mask = np.full(len(forest.mask_feature), -1, dtype=np.int64)
     for one in merged:
         set_of_mask[one.masks] = one.number
     sets = set_of_mask[forest.leaf_masks[places]]
     places, leaf_of_place, sets = places[sets >= 0], leaf_of_place[sets >= 0], sets[sets >= 0]
-    feature = forest.mask_feature[forest.leaf_masks[places]]
+    # Trees that tell no open cells apart add a constant, the value of their best leaf, which comes first.
     tree_of_leaf = np.searchsorted(forest.leaf_starts, leaves, "right") - 1
     margin_of_tree = forest.group_margin[forest.tree_group]
-    # Trees that tell no open cells apart add a constant: their best leaf.
     trees = np.unique(tree_of_leaf[leaf_of_place])
     constant = np.setdiff1d(np.arange(len(forest.root)), trees)
-    first_leaf = np.searchsorted(tree_of_leaf, np.arange(len(forest.root)))  # leaves fall, so the first is the best
-    offset = forest.offset.copy()
-    size = np.abs(forest.offset)
-    best = np.abs(forest.leaf_values[leaves])
-    np.add.at(offset, margin_of_tree[constant], forest.leaf_values[leaves[first_leaf[constant]]])
-    np.add.at(size, margin_of_tree[tree_of_leaf], best)  # more than is added up
-    kept = np.flatnonzero(np.isin(tree_of_leaf, trees))
-    tree, new_leaf = np.searchsorted(trees, tree_of_leaf[kept]), np.full(len(leaves), -1)
-    new_leaf[kept] = np.arange(len(kept))
-    leaf_of_place, margin = new_leaf[leaf_of_place], margin_of_tree[trees]
-    tree_of_place = tree[leaf_of_place]
-    key = (margin[tree_of_place] * features + feature) * len(trees) + tree_of_place
-    uses, use_of_place = np.unique(key, return_inverse=True)
-    widest = max(1, *(len(one.sets) for one in merged))
-    masks, mask_of_place = np.unique(use_of_place.ravel() * widest + sets, return_inverse=True)
-    use_feature, use_tree, mask_use = uses // max(1, len(trees)) % features, uses % max(1, len(trees)), masks // widest
-    counts = np.array([len(one.forest_cells) for one in merged])
-    word_starts, cell_starts = compute_starts((counts + 63) // 64), compute_starts(counts)
-    packed = [_pack(one.sets) for one in merged]
-    words = [packed[j][number] for j, number in zip(use_feature[mask_use].tolist(), (masks % widest).tolist())]
-    by_tree = np.argsort(use_tree, kind="stable")
-    problem = ChangeProblem(
-        cells=CellLayout(cell_starts, word_starts),
-        forest_cells=np.concatenate([one.forest_cells for one in merged]),
+    first_leaf = leaves[np.searchsorted(tree_of_leaf, constant)]
+    offset, size = forest.offset.copy(), np.abs(forest.offset)
+    np.add.at(offset, margin_of_tree[constant], forest.leaf_values[first_leaf])
+    np.add.at(size, margin_of_tree[tree_of_leaf], np.abs(forest.leaf_values[leaves]))  # more than is added up
+    kept, new_leaf = np.isin(tree_of_leaf, trees), np.full(len(leaves), -1)
+    new_leaf[kept] = np.arange(kept.sum())
+    tree, margin = np.searchsorted(trees, tree_of_leaf[kept]), margin_of_tree[trees]
+    leaf_of_place = new_leaf[leaf_of_place]
+    feature, tree_of_place = forest.mask_feature[forest.leaf_masks[places]], tree[leaf_of_place]
+    key = (margin[tree_of_place] * len(merged) + feature) * max(1, len(trees)) + tree_of_place
+    problem = _build_uses(
+        merged,
+        _Places(leaf_of_place, key, sets),
+        forest=forest,
         offset=offset,
-        slack=forest.slack,
         size=size,
         tree_margin=margin,
         leaf_starts=compute_starts(np.bincount(tree, minlength=len(trees))),
         leaf_values=forest.leaf_values[leaves[kept]],
-        leaf_mask_starts=compute_starts(np.bincount(leaf_of_place, minlength=len(kept))),
+    )
+    return problem, _reduce_tables(forest, tables, merged, problem)
+
+
+def _build_uses(
+    merged: list[_MergedCells], places: _Places, *, forest: CompiledForest, tree_margin: Int64Array, **others: Any
+) -> ChangeProblem:
+    """The problem, given its trees and leaves: where trees ask for features, and with which masks."""
+    trees, features = max(1, len(tree_margin)), len(merged)
+    uses, use_of_place = np.unique(places.key, return_inverse=True)
+    widest = max(1, *(len(one.sets) for one in merged))
+    masks, mask_of_place = np.unique(use_of_place.ravel() * widest + places.sets, return_inverse=True)
+    use_feature, use_tree, mask_use = uses // trees % features, uses % trees, masks // widest
+    counts = np.array([len(one.forest_cells) for one in merged], dtype=np.int64)
+    packed = [_pack(one.sets) for one in merged]
+    sets = zip(use_feature[mask_use].tolist(), (masks % widest).tolist(), strict=True)
+    words = [packed[feature][number] for feature, number in sets]
+    margin_starts = np.arange(len(forest.offset) * features + 1) * trees
+    return ChangeProblem(
+        cells=CellLayout(compute_starts(counts), compute_starts((counts + 63) // 64)),
+        forest_cells=np.concatenate([one.forest_cells for one in merged]),
+        slack=forest.slack,
+        tree_margin=tree_margin,
+        leaf_mask_starts=compute_starts(np.bincount(places.leaf, minlength=len(others["leaf_values"]))),
         leaf_masks=mask_of_place.ravel().astype(np.int64),
-        tree_use_starts=compute_starts(np.bincount(use_tree, minlength=len(trees))),
-        tree_uses=by_tree,
-        use_starts=np.searchsorted(uses, np.arange(margins * features + 1) * len(trees)).astype(np.int64),
+        tree_use_starts=compute_starts(np.bincount(use_tree, minlength=len(tree_margin))),
+        tree_uses=np.argsort(use_tree, kind="stable").astype(np.int64),
+        use_starts=np.searchsorted(uses, margin_starts).astype(np.int64),
         use_tree=use_tree,
         use_feature=use_feature,
         use_cells=compute_starts(counts[use_feature]),
@@ -194,8 +214,8 @@ def _assemble(
         mask_use=mask_use,
         mask_starts=compute_starts(np.array([len(row) for row in words], dtype=np.int64)),
         mask_words=np.concatenate([np.zeros(0, dtype=np.uint64), *words]),
+        **others,
     )
-    return problem, _reduce_tables(forest, tables, merged, problem)
 
 
 def _reduce_tables(

@@ -31,17 +31,17 @@ class CellStarts(Protocol):
     """Where the cells of a feature lie among all cells, and their bits in a domain."""
 
     @property
-    def cell_starts(self) -> Int64Array: ...  # noqa: D102
+    def cell_starts(self) -> Int64Array: ...
 
     @property
-    def word_starts(self) -> Int64Array: ...  # noqa: D102
+    def word_starts(self) -> Int64Array: ...
 
 
 class HasCells(Protocol):
     """A forest, or what is left of one."""
 
     @property
-    def cells(self) -> CellStarts: ...  # noqa: D102
+    def cells(self) -> CellStarts: ...
 
 
 class ChangeTables(NamedTuple):
@@ -165,9 +165,7 @@ def keep_own_cell(forest: HasCells, tables: ChangeTables, domain: UInt64Array, f
 
 
 @kernel_helper
-def close_costly_cells(
-    forest: HasCells, tables: ChangeTables, domain: UInt64Array, feature: int, most: float
-) -> None:
+def close_costly_cells(forest: HasCells, tables: ChangeTables, domain: UInt64Array, feature: int, most: float) -> None:
     """Close the cells of a feature that cost so much or more."""
     start, end = forest.cells.cell_starts[feature], forest.cells.cell_starts[feature + 1]
     # The most expensive cells lie at the end; from there on back to the first that is cheap enough.
@@ -179,9 +177,7 @@ def close_costly_cells(
 
 
 @kernel_helper
-def close_cheap_cells(
-    forest: HasCells, tables: ChangeTables, domain: UInt64Array, feature: int, least: float
-) -> None:
+def close_cheap_cells(forest: HasCells, tables: ChangeTables, domain: UInt64Array, feature: int, least: float) -> None:
     """Close the instance's cell of a feature, and all cells that cost less."""
     close_cell(forest, domain, feature, tables.home[feature])
     start, end = forest.cells.cell_starts[feature], forest.cells.cell_starts[feature + 1]

@@ -48,6 +48,7 @@ class CheapestSearch:
     tables: ChangeTables
     workspace: ForestWorkspace
     is_full: bool = False
+    has_denied: bool = False  # whether the model denied a point that rounding could turn
 
     def begin(self, cost_limit: float) -> None:
         """Look for what costs less than a limit."""
@@ -80,8 +81,19 @@ class CheapestSearch:
         return descend(self.forest, self.tables, self.workspace, start, frozen)
 
     def prove(self, query: BoxQuery, costs: ChangeCosts, boxes: int, run: Run) -> tuple[bool, int]:
-        """Search until nothing costs less than the limit; whether that is so, and the boxes left."""
-        first = self._bound_first()
+        """Search until nothing costs less than the limit; whether that is so, and the boxes left.
+
+        Of cells that trees do not tell apart the cheapest alone is looked at. Where the model denied a point that
+        rounding could turn, its word is not about the others, so that all cells are looked at once more.
+        """
+        self.has_denied = False
+        ended, boxes = self._prove(query, costs, boxes, run, merges=True)
+        if ended and self.has_denied:
+            ended, boxes = self._prove(query, costs, boxes, run, merges=False)
+        return ended, boxes
+
+    def _prove(self, query: BoxQuery, costs: ChangeCosts, boxes: int, run: Run, *, merges: bool) -> tuple[bool, int]:
+        first = self._bound_first(merges)
         if first is None:
             return True, boxes
         problem, tables, messages, waiting = first
@@ -99,13 +111,13 @@ class CheapestSearch:
             self.is_full = int(waiting.counters[0]) + 1 >= MAX_DEPTH
         return False, boxes
 
-    def _bound_first(self) -> tuple[ChangeProblem, ChangeTables, Messages, WaitingBoxes] | None:
+    def _bound_first(self, merges: bool) -> tuple[ChangeProblem, ChangeTables, Messages, WaitingBoxes] | None:
         """The problem below the limit, bounded at the best of some prices; None if there is nothing."""
         limit = float(self.tables.limit[0])
         domain = self.tables.start_domain.copy()
         if limit <= 0.0 or not close_first_box(self.forest, self.tables, domain):
             return None
-        built = build_change_problem(self.forest, self.tables, domain)
+        built = build_change_problem(self.forest, self.tables, domain, merges)
         if built is None:
             return None
         problem, tables = built
@@ -139,3 +151,4 @@ class CheapestSearch:
             accept_point(self.forest, self.tables, self.workspace)
         else:
             record_denied(self.workspace)
+            self.has_denied = True

@@ -111,7 +111,9 @@ def bound_first_box(problem: ChangeProblem, tables: ChangeTables, state: Message
 
 
 @kernel
-def measure_shortfalls(forest: CompiledForest, tables: ChangeTables, sums: Float64Array, shortfalls: Float64Array) -> None:
+def measure_shortfalls(
+    forest: CompiledForest, tables: ChangeTables, sums: Float64Array, shortfalls: Float64Array
+) -> None:
     """By how much every margin falls short of zero at the instance; 0 where it does not."""
     for margin in range(shortfalls.shape[0]):
         shortfalls[margin] = max(0.0, -evaluate_margin(forest, margin, tables.home, sums)[0])

@@ -2,9 +2,13 @@
 
 A quick answer comes first, uphill from the instance. Then changes of at most one feature are searched, of at most two,
 and so on (:mod:`~ironrule.backends.forest.change_search`), until a counterfactual is found: the search goes on with its
-cost as the limit, and at its end nothing is cheaper. Under other costs, what costs less than an eighth of the quick
-answer is searched, less than a quarter, and so on: a low limit closes most of a box at once, so that what such a search
-takes is little beside the last one. For the next one, the features that an earlier one changes must not all change.
+cost as the limit, and at its end nothing is cheaper. For the next one, the features that an earlier one changes must
+not all change.
+
+Other costs that are sums over features have bounds and a search of their own (:mod:`.cheapest_search`). Where the
+largest cost counts, or sums go through links, what costs less than an eighth of the quick answer is searched, less than
+a quarter, and so on: a low limit closes most of a box at once, so that what such a search takes is little beside the
+last one.
 """
 
 from __future__ import annotations
