@@ -83,6 +83,7 @@ from ironrule.search.min_set_cover import (
 from ironrule.search.minimum import Minimum as Minimum
 from ironrule.space.constraints.syntax import Constraint as Constraint
 from ironrule.space.feature import Feature as Feature
+from ironrule.space.labels import Labels as Labels
 from ironrule.space.roles import Role as Role, RoleGuesses as RoleGuesses
 from ironrule.space.sources.databases import SqlQuery as SqlQuery
 from ironrule.space.space import Space as Space

@@ -40,6 +40,10 @@ def add_space_options(group: argparse._ActionsContainer) -> None:
     text = "a file with the domains of the features (see ironrule inspect)"
     group.add_argument("--space", metavar="FILE", type=Path, help=text)
     group.set_defaults(roles=None)  # which a project file may have
+    text = "how features, values and outcomes are called, with units and formats (.toml; see docs/labels.md)"
+    group.add_argument("--labels", metavar="FILE", type=Path, help=text)
+    text = "of labels, reasons and notices: en, de, ...; for the sentences of a notice also a file (.toml)"
+    group.add_argument("--language", metavar="LANGUAGE", help=text)
 
 
 def add_cache_option(parser: argparse.ArgumentParser) -> None:
