@@ -63,8 +63,8 @@ def build_change_problem(
     if (np.diff(leaves_before[forest.leaf_starts]) == 0).any():
         return None
     places, leaf_of_place = _list_places(forest, np.flatnonzero(kept))
-    merged = [_merge_cells(forest, tables, domain, j, places, merges) for j in range(len(tables.home))]
-    return _assemble(forest, tables, merged, np.flatnonzero(kept), places, leaf_of_place)
+    merged = [_merge_cells(forest, tables, domain, j, places=places, merges=merges) for j in range(len(tables.home))]
+    return _assemble(forest, tables, merged, np.flatnonzero(kept), places=places, leaf_of_place=leaf_of_place)
 
 
 @kernel
