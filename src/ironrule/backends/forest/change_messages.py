@@ -17,14 +17,16 @@ is kept for every cell, and what that differs from the price of the cell counts 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ironrule.arrays import Float64Array, Int64Array, UInt64Array
-from ironrule.backends.forest.change_problem import ChangeProblem
 from ironrule.backends.forest.change_tables import ChangeTables, find_cheapest_open
 from ironrule.jit import ONE, ZERO, kernel_helper, lowest_bit
+
+if TYPE_CHECKING:
+    from ironrule.backends.forest.change_problem import ChangeProblem
 
 ROUNDING = 2.0**-50  # of the sizes that are added up, for each of them: some times more than what rounding can lose
 PRICE_RANGE = 256.0  # how many times larger, or smaller, than at first a price may become

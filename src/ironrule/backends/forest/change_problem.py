@@ -7,16 +7,18 @@ called a *use*: it has the sets of cells (masks) that the tree's leaves ask for.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int64Array, UInt64Array
 from ironrule.backends.forest.branch_and_bound import reaches_leaf
-from ironrule.backends.forest.change_tables import ChangeTables
 from ironrule.backends.forest.compile import CompiledForest
 from ironrule.jit import kernel
 from ironrule.model.normal_form.cells import compute_starts
+
+if TYPE_CHECKING:
+    from ironrule.backends.forest.change_tables import ChangeTables
 
 
 class CellLayout(NamedTuple):

@@ -7,17 +7,19 @@ the changed features cost at least, added up, or the largest of it.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array, Int64Array, UInt64Array
 from ironrule.backends.forest.compile import CompiledForest
-from ironrule.backends.nearest import ChangeCosts
 from ironrule.jit import ONE, ZERO, kernel, kernel_helper
 from ironrule.model.normal_form.cells import Cells
-from ironrule.oracles.protocol import BoxQuery
-from ironrule.rule.box import Box
+
+if TYPE_CHECKING:
+    from ironrule.backends.nearest import ChangeCosts
+    from ironrule.oracles.protocol import BoxQuery
+    from ironrule.rule.box import Box
 
 # What becomes of a feature in a box.
 STAYS, UNDECIDED, CHANGES = 0, 1, 2

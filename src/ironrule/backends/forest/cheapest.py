@@ -6,6 +6,7 @@ What :mod:`.cheapest_search` does, between looks at the budget.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,8 +27,10 @@ from ironrule.backends.forest.cheapest_search import (
 )
 from ironrule.backends.forest.compile import CompiledForest
 from ironrule.backends.forest.workspace import MAX_DEPTH, ForestWorkspace
-from ironrule.backends.nearest import ChangeCosts
-from ironrule.oracles.protocol import BoxQuery, Run
+
+if TYPE_CHECKING:
+    from ironrule.backends.nearest import ChangeCosts
+    from ironrule.oracles.protocol import BoxQuery, Run
 
 BOXES_PER_LOOK = 20  # boxes between looks at the budget: one may take milliseconds
 MAX_DESCENTS = 60
