@@ -4,7 +4,8 @@
 
 FOLDER holds model.pkl (the classifier alone), background.npy, rows.npy and settings.json. Written is treecf.json: for
 every row what changes, whether it is proven optimal, and what it took. It imports nothing of Ironrule. Changes are
-counted first: a change costs more than all distances together.
+counted first: a change costs more than all distances together; unless settings has "ranges", by which distances are
+divided and then added up.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def explain(explainer: Any, row: Any, target: Any, settings: dict[str, Any]) -> 
         target,
         backend=settings["backend"],
         time_budget_s=settings["seconds"],
-        sparsity_weight=PRICE_OF_A_CHANGE,
+        sparsity_weight=0.0 if "ranges" in settings else PRICE_OF_A_CHANGE,
         seed=0,
         **more,
     )
@@ -49,7 +50,8 @@ def main() -> None:
     settings = json.loads((place / "settings.json").read_text())
     model = pickle.loads((place / "model.pkl").read_bytes())  # written by the other half, a moment ago
     background, rows = np.load(place / "background.npy"), np.load(place / "rows.npy")
-    explainer = treecf.Explainer(model, background)
+    ranges = np.array(settings["ranges"]) if "ranges" in settings else None
+    explainer = treecf.Explainer(model, background, normalizers=ranges)
     if frozen := settings.get("frozen"):  # places of columns that must not change
         names = explainer.ir.feature_names
         constraints = [treecf.Freeze(names[place]) for place in frozen]

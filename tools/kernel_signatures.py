@@ -184,6 +184,7 @@ def _use_explainer(explainer: Any) -> None:
     explanation = explainer.explain(row)
     explainer.judge(row, explanation, budget=5)
     explainer.counterfactuals(row, k=2, budget=5)
+    explainer.counterfactuals(row, k=1, cost="l1", budget=5)
     explainer.ladder(row, most=4, budget=5)
     explainer.explain(row, "greedy_cf", budget=5)
 

@@ -268,7 +268,7 @@ def _copy_box(workspace: ForestWorkspace, depth: int) -> None:
 
 
 @kernel_helper
-def _pull_back(forest: CompiledForest, tables: ChangeTables, workspace: ForestWorkspace) -> None:
+def pull_towards_instance(forest: CompiledForest, tables: ChangeTables, workspace: ForestWorkspace) -> None:
     """Make the workspace's counterfactual cheaper, one feature at a time, as long as it surely is one."""
     trace_trees(forest, workspace)
     for feature in range(workspace.point.shape[0]):
@@ -336,7 +336,7 @@ def search_changes(
         if resumed < 0 and cheap and not is_forbidden(tables, workspace.point):
             possible, sure = decide_point(forest, workspace.point, workspace.sums)
             if sure:
-                _pull_back(forest, tables, workspace)
+                pull_towards_instance(forest, tables, workspace)
                 accept_point(forest, tables, workspace)
                 continue  # with the same box, which has become smaller
             if possible and not is_denied(workspace):

@@ -7,17 +7,19 @@ the changed features cost at least, added up, or the largest of it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array, Int64Array, UInt64Array
 from ironrule.backends.forest.compile import CompiledForest
-from ironrule.backends.nearest import ChangeCosts
 from ironrule.jit import ONE, ZERO, kernel, kernel_helper
 from ironrule.model.normal_form.cells import Cells
-from ironrule.oracles.protocol import BoxQuery
-from ironrule.rule.box import Box
+
+if TYPE_CHECKING:
+    from ironrule.backends.nearest import ChangeCosts
+    from ironrule.oracles.protocol import BoxQuery
+    from ironrule.rule.box import Box
 
 # What becomes of a feature in a box.
 STAYS, UNDECIDED, CHANGES = 0, 1, 2
@@ -25,6 +27,23 @@ NOTHING_LEFT = -1  # the box holds no counterfactual below the limit
 LEVELS = (
     8  # of costs, by which the gains of a feature are told apart; under the usual costs changes cost about the same
 )
+
+
+class CellStarts(Protocol):
+    """Where the cells of a feature lie among all cells, and their bits in a domain."""
+
+    @property
+    def cell_starts(self) -> Int64Array: ...
+
+    @property
+    def word_starts(self) -> Int64Array: ...
+
+
+class HasCells(Protocol):
+    """A forest, or what is left of one."""
+
+    @property
+    def cells(self) -> CellStarts: ...
 
 
 class ChangeTables(NamedTuple):
@@ -117,20 +136,29 @@ def fill_mask_costs(forest: CompiledForest, tables: ChangeTables) -> None:
 
 
 @kernel_helper
-def is_open(forest: CompiledForest, domain: UInt64Array, feature: int, cell: int) -> bool:
+def is_open(forest: HasCells, domain: UInt64Array, feature: int, cell: int) -> bool:
     """Whether a cell is open."""
     word = domain[forest.cells.word_starts[feature] + (cell >> 6)]
     return bool(((word >> np.uint64(cell & 63)) & ONE) != ZERO)
 
 
 @kernel_helper
-def close_cell(forest: CompiledForest, domain: UInt64Array, feature: int, cell: int) -> None:
+def find_cheapest_open(forest: HasCells, tables: ChangeTables, domain: UInt64Array, feature: int) -> int:
+    """The cheapest open cell of a feature, which has one."""
+    number = forest.cells.cell_starts[feature]
+    while not is_open(forest, domain, feature, tables.cheapest_cells[number]):
+        number += 1
+    return int(tables.cheapest_cells[number])
+
+
+@kernel_helper
+def close_cell(forest: HasCells, domain: UInt64Array, feature: int, cell: int) -> None:
     """Close one cell."""
     domain[forest.cells.word_starts[feature] + (cell >> 6)] &= ~(ONE << np.uint64(cell & 63))
 
 
 @kernel_helper
-def keep_own_cell(forest: CompiledForest, tables: ChangeTables, domain: UInt64Array, feature: int) -> None:
+def keep_own_cell(forest: HasCells, tables: ChangeTables, domain: UInt64Array, feature: int) -> None:
     """Close all cells of a feature but the instance's own."""
     start, home = forest.cells.word_starts[feature], tables.home[feature]
     for word in range(start, forest.cells.word_starts[feature + 1]):
@@ -139,9 +167,7 @@ def keep_own_cell(forest: CompiledForest, tables: ChangeTables, domain: UInt64Ar
 
 
 @kernel_helper
-def close_costly_cells(
-    forest: CompiledForest, tables: ChangeTables, domain: UInt64Array, feature: int, most: float
-) -> None:
+def close_costly_cells(forest: HasCells, tables: ChangeTables, domain: UInt64Array, feature: int, most: float) -> None:
     """Close the cells of a feature that cost so much or more."""
     start, end = forest.cells.cell_starts[feature], forest.cells.cell_starts[feature + 1]
     # The most expensive cells lie at the end; from there on back to the first that is cheap enough.
@@ -153,9 +179,7 @@ def close_costly_cells(
 
 
 @kernel_helper
-def close_cheap_cells(
-    forest: CompiledForest, tables: ChangeTables, domain: UInt64Array, feature: int, least: float
-) -> None:
+def close_cheap_cells(forest: HasCells, tables: ChangeTables, domain: UInt64Array, feature: int, least: float) -> None:
     """Close the instance's cell of a feature, and all cells that cost less."""
     close_cell(forest, domain, feature, tables.home[feature])
     start, end = forest.cells.cell_starts[feature], forest.cells.cell_starts[feature + 1]
@@ -167,7 +191,7 @@ def close_cheap_cells(
 
 
 @kernel_helper
-def _find_statuses(forest: CompiledForest, tables: ChangeTables, domain: UInt64Array) -> float:
+def _find_statuses(forest: HasCells, tables: ChangeTables, domain: UInt64Array) -> float:
     """Note whether each feature stays, changes or is undecided, and what its cheapest open cells cost; the cost of the
     box, infinite if a feature has no open cell.
     """
@@ -200,7 +224,7 @@ def _find_statuses(forest: CompiledForest, tables: ChangeTables, domain: UInt64A
 
 
 @kernel_helper
-def _close_what_costs_more(forest: CompiledForest, tables: ChangeTables, domain: UInt64Array, left: float) -> int:
+def _close_what_costs_more(forest: HasCells, tables: ChangeTables, domain: UInt64Array, left: float) -> int:
     """Close the cells for which too little is left; how many features are undecided then."""
     undecided = 0
     for feature in range(tables.home.shape[0]):
@@ -221,7 +245,7 @@ def _close_what_costs_more(forest: CompiledForest, tables: ChangeTables, domain:
 
 
 @kernel_helper
-def close_cells(forest: CompiledForest, tables: ChangeTables, domain: UInt64Array) -> tuple[int, float]:
+def close_cells(forest: HasCells, tables: ChangeTables, domain: UInt64Array) -> tuple[int, float]:
     """Close what is too expensive or forbidden; how many undecided features may still change, or NOTHING_LEFT, and
     what they may cost together: less than that.
     """
@@ -267,7 +291,7 @@ def _count_affordable(tables: ChangeTables, left: float, undecided: int) -> int:
 
 
 @kernel_helper
-def measure_cells(forest: CompiledForest, tables: ChangeTables, point: Int64Array) -> float:
+def measure_cells(forest: HasCells, tables: ChangeTables, point: Int64Array) -> float:
     """What a point given by cells costs."""
     total = 0.0
     for feature in range(point.shape[0]):

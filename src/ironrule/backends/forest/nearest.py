@@ -2,9 +2,13 @@
 
 A quick answer comes first, uphill from the instance. Then changes of at most one feature are searched, of at most two,
 and so on (:mod:`~ironrule.backends.forest.change_search`), until a counterfactual is found: the search goes on with its
-cost as the limit, and at its end nothing is cheaper. Under other costs, what costs less than an eighth of the quick
-answer is searched, less than a quarter, and so on: a low limit closes most of a box at once, so that what such a search
-takes is little beside the last one. For the next one, the features that an earlier one changes must not all change.
+cost as the limit, and at its end nothing is cheaper. For the next one, the features that an earlier one changes must
+not all change.
+
+Other costs that are sums over features have bounds and a search of their own (:mod:`.cheapest_search`). Where the
+largest cost counts, or sums go through links, what costs less than an eighth of the quick answer is searched, less than
+a quarter, and so on: a low limit closes most of a box at once, so that what such a search takes is little beside the
+last one.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from ironrule.arrays import BoolArray, Points
 from ironrule.backends.forest.branch_and_bound import PROVEN, UNSURE, record_denied
 from ironrule.backends.forest.change_search import accept_point, search_changes, start_change_search
 from ironrule.backends.forest.change_tables import ChangeTables, build_change_tables
+from ironrule.backends.forest.cheapest import CheapestSearch, has_links
 from ironrule.backends.forest.compile import CompiledForest
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.backends.forest.workspace import DEPTH, MAX_DEPTH, ForestWorkspace
@@ -49,6 +54,8 @@ class ForestNearestSearch:
         forbidden = np.array([point != instance for point in found], dtype=np.bool_).reshape(-1, len(instance))
         if self._find_quick_answer(forbidden, run):
             return True
+        if self.query.cost is not None and self.costs.adds_up and not any(map(has_links, self.forests)):
+            return self._find_cheapest(forbidden, run)
         searches = [self._start(place, forest, forbidden) for place, forest in enumerate(self.forests)]
         boxes_left = self.limit
         # The nearest of those left costs no less than the one before.
@@ -59,17 +66,41 @@ class ForestNearestSearch:
                 search.begin(min(cost_limit, limit))
                 while not search.run_round(self.query, self.costs, min(BOXES_PER_ROUND, boxes_left), run):
                     boxes_left -= BOXES_PER_ROUND
-                    self._note_best(search)
+                    self._note_best(search.tables)
                     if boxes_left <= 0 or search.is_full:
                         return False
                     run.meter.check()
-                self._note_best(search)
+                self._note_best(search.tables)
                 cost_limit = self._measure_best()
             if cost_limit <= limit:
                 break
         for search in searches:
             self.oracle.workspaces.release(search.place, search.workspace)
         return True
+
+    def _find_cheapest(self, forbidden: BoolArray, run: Run) -> bool:
+        """Look for the cheapest under a cost that is a sum; whether that ended with a proof."""
+        boxes, searches = self.limit, list[CheapestSearch]()
+        for place, forest in enumerate(self.forests):
+            tables = build_change_tables(forest, self.costs, self.query, forbidden)
+            searches.append(CheapestSearch(forest, tables, self.oracle.workspaces.acquire(place, forest)))
+            # One above all costs, if there is no counterfactual yet: a forest alone may have one.
+            searches[-1].begin(min(self._measure_best(), math.nextafter(self.costs.sum_largest(), math.inf)))
+            try:
+                searches[-1].descend(run)
+            finally:
+                self._note_best(tables)
+        proven = True
+        for search in searches:
+            search.begin(min(self._measure_best(), math.nextafter(self.costs.sum_largest(), math.inf)))
+            try:
+                ended, boxes = search.prove(self.query, self.costs, boxes, run)
+            finally:  # the budget may end
+                self._note_best(search.tables)
+            proven = proven and ended
+        for place, search in enumerate(searches):
+            self.oracle.workspaces.release(place, search.workspace)
+        return proven
 
     def _list_limits(self, last: float) -> Iterator[float]:
         """Limits of what a counterfactual may cost, each tried if the one before brought none; the last one is above
@@ -114,10 +145,10 @@ class ForestNearestSearch:
         tables = build_change_tables(forest, self.costs, self.query, forbidden)
         return _ForestSearch(place, forest, tables, self.oracle.workspaces.acquire(place, forest))
 
-    def _note_best(self, search: _ForestSearch) -> None:
+    def _note_best(self, tables: ChangeTables) -> None:
         """Take over what a search has found below the limit."""
-        if search.tables.best[0] >= 0:
-            self.best = self.costs.find_cheapest_point(search.tables.best)
+        if tables.best[0] >= 0:
+            self.best = self.costs.find_cheapest_point(tables.best)
 
 
 @dataclass(slots=True, eq=False)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ironrule.arrays import Float64Array, Int64Array, UInt64Array
-from ironrule.backends.forest.compile import CompiledForest
+
+if TYPE_CHECKING:
+    from ironrule.backends.forest.compile import CompiledForest
 
 # The places of `counters`: the depth of the box on top, the margin to go on with after an unsure point (-1: none), how
 # many points the model has denied, the length of the log.

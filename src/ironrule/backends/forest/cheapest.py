@@ -1,0 +1,157 @@
+"""Prove which change of one forest is the cheapest, under a cost that is a sum over features; rounds of compiled code.
+
+What :mod:`.cheapest_search` does, between looks at the budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ironrule.arrays import Float64Array, Int64Array
+from ironrule.backends.forest.branch_and_bound import PROVEN, UNSURE, record_denied
+from ironrule.backends.forest.change_messages import Messages, allocate_messages
+from ironrule.backends.forest.change_problem import ChangeProblem, build_change_problem
+from ironrule.backends.forest.change_search import accept_point, start_change_search
+from ironrule.backends.forest.change_tables import ChangeTables
+from ironrule.backends.forest.cheapest_search import (
+    FIRST_PRICES,
+    WaitingBoxes,
+    bound_first_box,
+    close_first_box,
+    descend,
+    measure_shortfalls,
+    search_cheapest,
+)
+from ironrule.backends.forest.compile import CompiledForest
+from ironrule.backends.forest.workspace import MAX_DEPTH, ForestWorkspace
+
+if TYPE_CHECKING:
+    from ironrule.backends.nearest import ChangeCosts
+    from ironrule.oracles.protocol import BoxQuery, Run
+
+BOXES_PER_LOOK = 20  # boxes between looks at the budget: one may take milliseconds
+MAX_DESCENTS = 60
+
+
+def has_links(forest: CompiledForest) -> bool:
+    """Whether sums of trees go through functions, of which messages say nothing."""
+    return bool((forest.links[:, 0] != 0.0).any())
+
+
+@dataclass(slots=True, eq=False)
+class CheapestSearch:
+    """The search in one forest. ``tables.limit`` is what a counterfactual must cost less than, ``tables.best`` the
+    cheapest so far below the limit that it began with.
+    """
+
+    forest: CompiledForest
+    tables: ChangeTables
+    workspace: ForestWorkspace
+    is_full: bool = False
+    has_denied: bool = False  # whether the model denied a point that rounding could turn
+
+    def begin(self, cost_limit: float) -> None:
+        """Look for what costs less than a limit."""
+        start_change_search(self.tables, self.workspace, self.forest)
+        self.tables.limit[0] = cost_limit
+
+    def descend(self, run: Run) -> None:
+        """Look for a cheap counterfactual from the instance on, and then for cheaper ones without its changes."""
+        home, best, left = self.tables.home, self.tables.best, MAX_DESCENTS
+        if not self._descend_from(home, -1):
+            return
+        improved = True
+        while improved:
+            improved = False
+            for feature in np.flatnonzero(best != home).tolist():
+                run.meter.check()
+                start = best.copy()
+                start[feature] = home[feature]
+                improved |= self._descend_from(start, feature)
+                improved |= self._descend_from(home, feature)
+                left -= 1
+                if left == 0:
+                    return
+
+    def _descend_from(self, start: Int64Array, feature: int) -> bool:
+        """Whether a cheaper one was found from a point on that keeps a feature, if it is not -1, as it is."""
+        frozen = np.zeros(len(start), dtype=np.bool_)
+        if feature >= 0:
+            frozen[feature] = True
+        return descend(self.forest, self.tables, self.workspace, start, frozen)
+
+    def prove(self, query: BoxQuery, costs: ChangeCosts, boxes: int, run: Run) -> tuple[bool, int]:
+        """Search until nothing costs less than the limit; whether that is so, and the boxes left.
+
+        Of cells that trees do not tell apart the cheapest alone is looked at. Where the model denied a point that
+        rounding could turn, its word is not about the others, so that all cells are looked at once more.
+        """
+        self.has_denied = False
+        ended, boxes = self._prove(query, costs, boxes, run, merges=True)
+        if ended and self.has_denied:
+            ended, boxes = self._prove(query, costs, boxes, run, merges=False)
+        return ended, boxes
+
+    def _prove(self, query: BoxQuery, costs: ChangeCosts, boxes: int, run: Run, *, merges: bool) -> tuple[bool, int]:
+        first = self._bound_first(merges)
+        if first is None:
+            return True, boxes
+        problem, tables, messages, waiting = first
+        while boxes > 0 and not self.is_full:
+            run.meter.check()
+            status, seen = search_cheapest(
+                self.forest, self.tables, self.workspace, problem, tables, messages, waiting, min(BOXES_PER_LOOK, boxes)
+            )
+            boxes -= max(1, seen)
+            run.meter.events["boxes"] += seen
+            if status == PROVEN:
+                return True, boxes
+            if status == UNSURE:
+                self._ask_model(query, costs, run)
+            self.is_full = int(waiting.counters[0]) + 1 >= MAX_DEPTH
+        return False, boxes
+
+    def _bound_first(self, merges: bool) -> tuple[ChangeProblem, ChangeTables, Messages, WaitingBoxes] | None:
+        """The problem below the limit, bounded at the best of some prices; None if there is nothing."""
+        limit = float(self.tables.limit[0])
+        domain = self.tables.start_domain.copy()
+        if limit <= 0.0 or not close_first_box(self.forest, self.tables, domain):
+            return None
+        built = build_change_problem(self.forest, self.tables, domain, merges)
+        if built is None:
+            return None
+        problem, tables = built
+        least, chosen = np.inf, None
+        for share in FIRST_PRICES:
+            messages = allocate_messages(problem, self._find_prices(share / limit))
+            domain = tables.start_domain.copy()
+            bound = bound_first_box(problem, tables, messages, domain)
+            if bound == -np.inf:
+                return None
+            if chosen is None or bound < least:
+                least, chosen = bound, (messages, domain)
+        assert chosen is not None
+        waiting = WaitingBoxes(np.empty((MAX_DEPTH, len(domain)), dtype=np.uint64), np.zeros(2, dtype=np.int64))
+        waiting.domains[0] = chosen[1]
+        return problem, tables, chosen[0], waiting
+
+    def _find_prices(self, share: float) -> Float64Array:
+        """A price per margin: a share of what it falls short of at the instance."""
+        short = np.zeros(len(self.forest.offset))
+        measure_shortfalls(self.forest, self.tables, self.workspace.sums, short)
+        # Where the instance itself cannot occur, what trees bring gives the order of magnitude.
+        size = np.array([np.abs(self.forest.leaf_weights[np.isfinite(self.forest.leaf_weights)]).max(initial=1.0)])
+        prices = np.where(np.isfinite(short), short, size) * share
+        return np.where(np.isfinite(prices), prices, 0.0)
+
+    def _ask_model(self, query: BoxQuery, costs: ChangeCosts, run: Run) -> None:
+        """Rounding could turn the decision at the workspace's point: only the model itself can say."""
+        point = costs.find_cheapest_point(self.workspace.point)
+        if run.meter.desired(query.case.model, point[None, :])[0]:
+            accept_point(self.forest, self.tables, self.workspace)
+        else:
+            record_denied(self.workspace)
+            self.has_denied = True
