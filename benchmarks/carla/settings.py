@@ -1,18 +1,27 @@
-"""How much of the comparison is run."""
+"""How much of the comparison is run, and what of it was measured before."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from benchmarks.carla.optima import NORMS
+from benchmarks.paper.engine import engine
+from benchmarks.paper.experiment import Record
+from benchmarks.paper.journal import Journal
+from benchmarks.proof_log import Log
+
+One = TypeVar("One")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """So many rows, seeds of systems that draw, and seconds per row; and the systems whose names have a text.
 
-    ``peers`` are the pythons of other packages' environments, by package.
+    ``limit`` is how many seconds of CPU a system may take on a model, all rows and seeds together: it gets no further
+    row then. ``peers`` are the pythons of other packages' environments, by package. What is in the journal is not
+    measured again.
     """
 
     rows: int
@@ -21,6 +30,8 @@ class Settings:
     only: str = ""
     all_norms: bool = False
     peers: Mapping[str, str] = field(default_factory=dict)
+    limit: float | None = None
+    journal: Journal = field(default_factory=lambda: Journal(Log()))
 
     def list_norms(self, kind: str) -> tuple[str, ...]:
         """The distances in which optima are proven: of networks the fewest changes alone, unless all are wanted."""
@@ -30,3 +41,14 @@ class Settings:
         """Whether one of these names was asked for; several texts are separated by commas."""
         texts = self.only.lower().split(",")
         return any(text in name.lower() for text in texts for name in names if name is not None)
+
+    def describe(self, section: str, model: str, **what: Any) -> Record:
+        """A question as the journal knows it."""
+        return {"section": section, "model": model, "budget": self.budget, "engine": engine(), **what}
+
+    def take_within_limit(self, pairs: Sequence[One], taken: Sequence[float]) -> Iterator[One]:
+        """Rows to ask about, until the seconds that the caller adds to ``taken`` pass the limit."""
+        for pair in pairs:
+            if self.limit is not None and sum(taken) > self.limit:
+                return
+            yield pair

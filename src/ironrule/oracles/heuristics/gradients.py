@@ -322,14 +322,15 @@ def _choose_ordered_neighbours(
     if table.shape[1] == 2 and table[code, 1] == 1.0:  # missing: any number in the middle tells what leaving it does
         middle = others[np.abs(table[others, 0] - table[code, 0]).argmin()]
         return [(int(middle), start + 1)]
-    absent = [int(other) for other in others if table.shape[1] == 2 and table[other, 1] == 1.0]
-    numbers = others[~np.isin(others, absent)]
+    is_absent = table[others, 1] == 1.0 if table.shape[1] == 2 else np.zeros(len(others), dtype=np.bool_)
+    absent, numbers = others[is_absent].tolist(), others[~is_absent]
     distances = table[numbers, 0] - table[code, 0]
     chosen = []
     for side in (-1.0, 1.0):
-        on_side = numbers[side * distances > 0.0]
+        is_there = side * distances > 0.0
+        on_side = numbers[is_there]
         if len(on_side):
-            gaps = np.abs(table[on_side, 0] - table[code, 0])
+            gaps = np.abs(distances[is_there])
             # The nearest one that is at least a step away, or the farthest there is.
             far = on_side[gaps >= step]
             chosen.append(int(far[gaps[gaps >= step].argmin()] if len(far) else on_side[gaps.argmax()]))
