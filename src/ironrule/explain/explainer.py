@@ -567,6 +567,9 @@ class Explainer:
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
         cost: Cost | str = DEFAULT_COST,
+        target: Any = None,
+        margin: float = 0.0,
+        models: Sequence[Any] = (),
         limit: int | None = None,
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
@@ -585,6 +588,9 @@ class Explainer:
             permitted_range=permitted_range,
             constraints=constraints,
             cost=parse_cost(cost),
+            target=parse_target(target),
+            margin=margin,
+            models=models,
         )
         return build_menu(
             self._context, row, SearchOptions(budget=budget, seed=seed), changes, limit=limit, progress=progress
@@ -598,6 +604,9 @@ class Explainer:
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
         cost: Cost | str = DEFAULT_COST,
+        target: Any = None,
+        margin: float = 0.0,
+        models: Sequence[Any] = (),
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
@@ -609,7 +618,14 @@ class Explainer:
         from ironrule.explain.counterfactuals.menus import build_group_menu
         from ironrule.explain.counterfactuals.options import ChangeOptions
 
-        changes = ChangeOptions(permitted_range=permitted_range, constraints=constraints, cost=parse_cost(cost))
+        changes = ChangeOptions(
+            permitted_range=permitted_range,
+            constraints=constraints,
+            cost=parse_cost(cost),
+            target=parse_target(target),
+            margin=margin,
+            models=models,
+        )
         options = SearchOptions(k=1, budget=budget, seed=seed)
         return build_group_menu(self._context, row, groups, options, changes=changes, progress=progress)
 
@@ -620,6 +636,10 @@ class Explainer:
         features_to_vary: Sequence[str] | str = "all",
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
+        cost: Cost | str = DEFAULT_COST,
+        target: Any = None,
+        margin: float = 0.0,
+        models: Sequence[Any] = (),
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
@@ -627,14 +647,22 @@ class Explainer:
         """Why a row has no counterfactual: restrictions that together forbid every one, none of which is left over.
 
         Restrictions are declared roles, constraints, permitted ranges, and the features that may not vary. That there
-        is no counterfactual is proven by an exact oracle, and so is that each restriction is needed: what there is
-        without it is named. If there is a counterfactual after all, it is in the answer.
+        is no counterfactual is proven by an exact oracle, and so is that each restriction is needed: the nearest one
+        that there is without it is named, by ``cost``, or, where a short search does not prove that, another one. If
+        there is a counterfactual after all, it is in the answer. ``target``, ``margin`` and ``models`` say what is to
+        be reached, as in :meth:`counterfactuals`.
         """
         from ironrule.explain.counterfactuals.infeasible import find_forbidding_restrictions
         from ironrule.explain.counterfactuals.options import ChangeOptions
 
         changes = ChangeOptions(
-            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
+            features_to_vary=features_to_vary,
+            permitted_range=permitted_range,
+            constraints=constraints,
+            cost=parse_cost(cost),
+            target=parse_target(target),
+            margin=margin,
+            models=models,
         )
         options = SearchOptions(k=1, budget=budget, seed=seed)
         return find_forbidding_restrictions(self._context, row, options, changes, progress)
@@ -768,15 +796,28 @@ class Explainer:
         row: Any,
         *,
         features_to_vary: Sequence[str] | str = "all",
+        cost: Cost | str = DEFAULT_COST,
+        target: Any = None,
+        margin: float = 0.0,
+        models: Sequence[Any] = (),
         limit: int | None = None,
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
     ) -> Listing[ChangeSet]:
         """All minimal sets of features whose change can give the desired outcome, smallest first, each with one change
-        that does; found as you ask. ``complete`` and ``stopped`` of what is returned say whether these are all.
+        that does, or, with a ``cost``, with the cheapest; found as you ask. ``complete`` and ``stopped`` of what is
+        returned say whether these are all. ``target``, ``margin`` and ``models`` are those of :meth:`counterfactuals`.
         """
-        from ironrule.explain.enumerate import list_changes
+        from ironrule.explain.counterfactuals.menus import list_change_sets
+        from ironrule.explain.counterfactuals.options import ChangeOptions
 
+        changes = ChangeOptions(
+            features_to_vary=features_to_vary,
+            cost=parse_cost(cost),
+            target=parse_target(target),
+            margin=margin,
+            models=models,
+        )
         options = SearchOptions(budget=budget, seed=seed)
-        return list_changes(self._context, row, options, features_to_vary, limit=limit, progress=progress)
+        return list_change_sets(self._context, row, options, changes, limit=limit, progress=progress)

@@ -15,13 +15,13 @@ from ironrule.rule.counterfactual import Counterfactual
 from ironrule.space.feature import Value, value_to_json
 from ironrule.wording import escape_controls, join_lines
 
-RestrictionKind = Literal["role", "constraint", "range", "fixed"]
+RestrictionKind = Literal["role", "constraint", "range", "price", "fixed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """One thing that limits changes: the role of a feature, a constraint, a permitted range, or a feature that is not
-    among those that may vary.
+    """One thing that limits changes: the role of a feature, a constraint, a permitted range, a price of infinity, or a
+    feature that is not among those that may vary.
     """
 
     kind: RestrictionKind
@@ -35,10 +35,14 @@ class Restriction:
 
 @dataclass(frozen=True, slots=True)
 class NeededRestriction:
-    """A restriction of a forbidding set, and a counterfactual that there is without it, if one is known."""
+    """A restriction of a forbidding set, and a counterfactual that there is without it, if one is known.
+
+    ``nearest``: it is proven to be the nearest that there is without it.
+    """
 
     restriction: Restriction
     counterfactual: Counterfactual | None
+    nearest: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,8 @@ class Infeasibility:
 
     ``proven``: under the restrictions ``needed`` there is none. ``minimal``: without any one of them there is one. No
     restriction and ``proven``: no point of the space is desired at all. Where there is a counterfactual after all,
-    ``counterfactual`` is one, and nothing is needed; where neither is known, nothing is proven.
+    ``counterfactual`` is one, and nothing is needed; where neither is known, nothing is proven. A counterfactual is one
+    for the ``target`` and with the ``margin`` that were asked for.
     """
 
     instance: Mapping[str, Value]
@@ -70,6 +75,7 @@ class Infeasibility:
                 {
                     **asdict(one.restriction),
                     "without_it": None if one.counterfactual is None else one.counterfactual.to_dict(),
+                    "nearest": one.nearest,
                 }
                 for one in self.needed
             ],
@@ -88,7 +94,8 @@ class Infeasibility:
             return "there is no counterfactual, whatever may change: no point of the space has the desired outcome"
         lines = ["there is no counterfactual, and that is proven; these restrictions together forbid every one:"]
         for one in self.needed:
-            without = f" (without it: {one.counterfactual})" if one.counterfactual is not None else ""
+            which = "nearest without it" if one.nearest else "without it"
+            without = f" ({which}: {one.counterfactual})" if one.counterfactual is not None else ""
             lines.append(f"- {one.restriction}{without}")
         if not self.minimal:
             lines.append("some of them may not be needed for that")
