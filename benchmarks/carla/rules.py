@@ -127,10 +127,12 @@ def _explain_rows(
     model: CarlaModel, judge: Explainer, system: System, rows: list[int], settings: Settings
 ) -> dict[str, Any]:
     answers, taken, explainer = list[Record](), list[float](), None
-    for row in settings.take_within_limit(rows, taken):
+    for row in rows:
         what = settings.describe("rules", model.name, system=system.name, row=row)
         known = settings.journal.known(what)
         if known is None:
+            if settings.is_spent(taken):
+                break
             explainer = explainer or build_explainer(model, judge, system)
             if explainer is None:
                 return {"system": system.name, "note": "not in the registry"}

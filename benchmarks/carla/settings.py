@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from benchmarks.carla.optima import NORMS
 from benchmarks.paper.engine import engine
@@ -12,16 +12,14 @@ from benchmarks.paper.experiment import Record
 from benchmarks.paper.journal import Journal
 from benchmarks.proof_log import Log
 
-One = TypeVar("One")
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """So many rows, seeds of systems that draw, and seconds per row; and the systems whose names have a text.
 
-    ``limit`` is how many seconds of CPU a system may take on a model, all rows and seeds together: it gets no further
-    row then. ``peers`` are the pythons of other packages' environments, by package. What is in the journal is not
-    measured again.
+    ``limit`` is how many seconds of CPU a system may take on a model, all rows and seeds together: it is asked about no
+    further row then. ``peers`` are the pythons of other packages' environments, by package. What is in the journal is
+    not measured again.
     """
 
     rows: int
@@ -46,9 +44,6 @@ class Settings:
         """A question as the journal knows it."""
         return {"section": section, "model": model, "budget": self.budget, "engine": engine(), **what}
 
-    def take_within_limit(self, pairs: Sequence[One], taken: Sequence[float]) -> Iterator[One]:
-        """Rows to ask about, until the seconds that the caller adds to ``taken`` pass the limit."""
-        for pair in pairs:
-            if self.limit is not None and sum(taken) > self.limit:
-                return
-            yield pair
+    def is_spent(self, taken: Sequence[float]) -> bool:
+        """Whether a system that has taken so many seconds gets no further row."""
+        return self.limit is not None and sum(taken) > self.limit

@@ -110,9 +110,11 @@ def answer_rows(
 
     answers, taken, is_warm = list[np.ndarray | None](), [spent], False
     try:
-        for row in settings.take_within_limit(rows, taken):
+        for row in rows:
             known = settings.journal.known(describe(row))
             if known is None:
+                if settings.is_spent(taken):
+                    break
                 if not is_warm:
                     first = settings.journal.known(describe(None))
                     _, time = timed(lambda: ask(rows[0]))

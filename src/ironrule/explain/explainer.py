@@ -237,6 +237,7 @@ class Explainer:
         weights: Weights = DEFAULTS.weights,
         widen: bool = DEFAULTS.widen,
         prefer: Preference = DEFAULTS.prefer,
+        change_cost: Cost | str = DEFAULT_COST,
         progress: bool | None = None,
     ) -> Explanation:
         """The shortest rule found for a row with the undesired outcome, with what is known of it.
@@ -248,7 +249,8 @@ class Explainer:
         far as they can go (``wider`` in the explanation). Same seed and same budget in evaluations: same answer.
 
         With ``prefer="coverage"``, of the proven rules that are at most two components longer than the shortest, one
-        that covers most past rows is taken; the shortest comes next in ``ranked``.
+        that covers most past rows is taken; the shortest comes next in ``ranked``. ``change_cost`` says what nearest
+        means for suggested changes (``explanation.changes``), as ``cost`` of :meth:`counterfactuals` does.
 
         ``budget`` is a number of seconds, a :class:`Budget`, or None for no limit; by default a search that takes 30 s
         is ended with the best that it has, and the explanation says so. After a second, what the search is doing is
@@ -256,6 +258,7 @@ class Explainer:
         """
         from ironrule.explain.build import explain_row
 
+        cost = parse_cost(change_cost)
         options = SearchOptions(
             algorithm=algorithm,
             k=k,
@@ -268,13 +271,15 @@ class Explainer:
             prefer=prefer,
         )
         explanation = explain_row(self._context, row, options, progress)
-        return explanation if isinstance(row, EncodedRow) else self._add_first_changes(explanation, k, budget)
+        return explanation if isinstance(row, EncodedRow) else self._add_first_changes(explanation, k, budget, cost)
 
-    def _add_first_changes(self, explanation: Explanation, k: int, budget: Budget | float | None) -> Explanation:
+    def _add_first_changes(
+        self, explanation: Explanation, k: int, budget: Budget | float | None, cost: Cost = DEFAULT_COST
+    ) -> Explanation:
         """The explanation with suggested changes; as it is where the user has interrupted the search."""
         if explanation.statistics.stopped_by == "interrupted":
             return explanation
-        return self.add_changes(explanation, k, budget=budget)
+        return self.add_changes(explanation, k, budget=budget, cost=cost)
 
     def ladder(
         self,
@@ -782,14 +787,19 @@ class Explainer:
         return attached if attached.lazy_changes is not None else self.add_changes(attached)
 
     def add_changes(
-        self, explanation: Explanation, k: int = DEFAULTS.k, *, budget: Budget | float | None = DEFAULTS.budget
+        self,
+        explanation: Explanation,
+        k: int = DEFAULTS.k,
+        *,
+        budget: Budget | float | None = DEFAULTS.budget,
+        cost: Cost | str = DEFAULT_COST,
     ) -> Explanation:
         """The same explanation with up to k suggested changes, found when they are first read, within the seconds of
-        the budget and 10 at most.
+        the budget and 10 at most. With a ``cost``, as for :meth:`counterfactuals`, they are the cheapest by that.
         """
         from ironrule.explain.counterfactuals.suggest import add_changes
 
-        return add_changes(self._context, explanation, k, budget)
+        return add_changes(self._context, explanation, k, budget, parse_cost(cost))
 
     def change_sets(
         self,
