@@ -79,6 +79,13 @@ def test_a_wheel_without_machine_code_fits_every_platform(tmp_path: Path, wheel:
         assert set(archive.namelist()) == {name for name in wheel if not name.startswith("ironrule/machine_code/")}
 
 
+def test_the_archives_can_be_published_as_they_are(folder: Path) -> None:
+    command = [sys.executable, "-m", "twine", "check", "--strict", *map(str, folder.iterdir())]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("PASSED") == 2
+
+
 @pytest.mark.skipif(not is_wanted(), reason="wheels for this kind of processor have no machine code")
 def test_a_wheel_with_machine_code_is_for_this_python_and_platform(wheel_file: Path) -> None:
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
@@ -160,13 +167,20 @@ def test_the_sources_have_all_that_the_tests_need(sdist: set[str]) -> None:
         "pyproject.toml",
         "hatch_build.py",
     }
-    settings = {"constraints.txt", "mkdocs.yml", "CITATION.cff", ".ci/run", ".pre-commit-config.yaml"}
+    settings = {
+        "conda/recipe.yaml",
+        "constraints.txt",
+        "mkdocs.yml",
+        "CITATION.cff",
+        ".ci/run",
+        ".pre-commit-config.yaml",
+    }
     assert {*files, *settings, "tools/kernel_signatures.json"} <= sdist
     assert list_sources(ROOT / ".github") <= sdist
 
 
 def test_the_sources_have_no_file_of_this_machine(sdist: set[str]) -> None:
     places = {PurePosixPath(name).parts[0] for name in sdist if "/" in name}
-    assert places == {"src", "tests", "docs", "benchmarks", "tools", ".ci", ".github"}
+    assert places == {"src", "tests", "docs", "benchmarks", "tools", "conda", ".ci", ".github"}
     assert not [name for name in sdist if PurePosixPath(name).suffix in MADE_BY_RUNNING]
     assert not [name for name in sdist if name.endswith((".sqlite", ".key", ".log", "tokens.txt"))]

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from tools.dependencies import CORE, ROOT, find_closure, list_extras, list_requirements, read_licence, read_project
 
 PATH = ROOT / "docs" / "licences.md"
-DEVELOPMENT = ("benchmarks", "docs", "release", "test")  # extras of those who work on the package itself
+DEVELOPMENT = ("benchmarks", "docs", "notebooks", "release", "test")  # extras of those who work on the package itself
 HEAD = """\
 # Licences
 

@@ -3,6 +3,7 @@
 In the repository, pages link to each other by where their files are, so that the links work wherever Markdown is shown.
 The site has other places for pages outside ``docs``. So each link is resolved in the repository, and written again for
 the site; other files that are linked are copied. Headings get the fragments that they have in the repository.
+Notebooks are pages by then (``tools/notebook_pages.py``).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ INCLUDED = {
 }
 REPLACED = {"README.md": "index.md"}  # pages that the site has in other words
 SOURCES = {on_site: source for source, on_site in INCLUDED.items()}
+NOTEBOOKS = "docs/notebooks/"
 
 FENCE = re.compile(r"^ *(```+|~~~+)")
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)\s]+)([^)]*\))")
@@ -46,11 +48,24 @@ def slugify(heading: str, separator: str) -> str:
 
 def find_source(on_site: str) -> str:
     """Where a page of the site is in the repository."""
-    return SOURCES.get(on_site, DOCS + on_site)
+    source = SOURCES.get(on_site, DOCS + on_site)
+    return replace_ending(source, ".ipynb") if source.startswith(NOTEBOOKS) and is_notebook(source) else source
+
+
+def is_notebook(source: str) -> bool:
+    """Whether a page, by its name as Markdown, is a notebook in the repository."""
+    return (ROOT / replace_ending(source, ".ipynb")).is_file()
+
+
+def replace_ending(path: str, ending: str) -> str:
+    """The path of a file with another ending."""
+    return posixpath.splitext(path)[0] + ending
 
 
 def find_place(path: str) -> str:
     """Where a file of the repository is on the site."""
+    if path.startswith(NOTEBOOKS):
+        path = replace_ending(path, ".md")
     known = INCLUDED | REPLACED
     return known.get(path) or (path.removeprefix(DOCS) if path.startswith(DOCS) else COPIED + path)
 

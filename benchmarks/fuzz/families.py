@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.fuzz import boosted, hostile, learned, written
+from benchmarks.fuzz import boosted, exchanged, hostile, learned, written
 from benchmarks.fuzz.data import Rng
 from benchmarks.fuzz.drawing import draw_subject
 from benchmarks.fuzz.recipes import Recipe
@@ -32,7 +32,8 @@ class Family:
 def registry() -> dict[str, Family]:
     """All families by name."""
     families = [_of_recipe(recipe) for recipe in (*learned.RECIPES, *boosted.RECIPES)]
-    families += [Family(name, draw, libraries) for name, draw, libraries in (*written.SUBJECTS, *hostile.SUBJECTS)]
+    subjects = (*written.SUBJECTS, *exchanged.SUBJECTS, *hostile.SUBJECTS)
+    families += [Family(name, draw, libraries) for name, draw, libraries in subjects]
     return {family.name: family for family in families}
 
 

@@ -24,7 +24,7 @@ from ironrule.errors import (
     TableError as TableError,
 )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Every public name and its home; imported when first used, so that `import ironrule` stays fast. `__init__.pyi` has the
 # same names for type checkers; a test compares both.
@@ -73,13 +73,16 @@ _HOMES = {
     "HittingSetSolver": "ironrule.search.min_set_cover",
     "Infeasibility": "ironrule.results.changes.infeasibility",
     "Judgement": "ironrule.results.judgement",
+    "Labels": "ironrule.space.labels",
     "Ladder": "ironrule.results.ladder",
     "LadderOptions": "ironrule.explain.ladder",
     "Listing": "ironrule.results.explanation",
     "MinSetCover": "ironrule.search.min_set_cover",
     "Minimum": "ironrule.search.minimum",
     "NoticeOptions": "ironrule.results.notice",
+    "OnnxModel": "ironrule.model.wrappers.onnx_models",
     "OnnxNetwork": "ironrule.model.wrappers.networks",
+    "PmmlModel": "ironrule.model.wrappers.pmml_models",
     "Proven": "ironrule.verdict.verdict",
     "Quality": "ironrule.verdict.verdict",
     "REVISE": "ironrule.oracles.latent.revise",

@@ -26,6 +26,8 @@ from ironrule.model.wrappers.handwritten_models import (
     TwoLayerAdditive as TwoLayerAdditive,
 )
 from ironrule.model.wrappers.networks import OnnxNetwork as OnnxNetwork, TorchNetwork as TorchNetwork
+from ironrule.model.wrappers.onnx_models import OnnxModel as OnnxModel
+from ironrule.model.wrappers.pmml_models import PmmlModel as PmmlModel
 from ironrule.oracles.combine import SearchThenProve as SearchThenProve
 from ironrule.oracles.exhaustive import Exhaustive as Exhaustive
 from ironrule.oracles.geco.oracle import GeCo as GeCo
@@ -83,6 +85,7 @@ from ironrule.search.min_set_cover import (
 from ironrule.search.minimum import Minimum as Minimum
 from ironrule.space.constraints.syntax import Constraint as Constraint
 from ironrule.space.feature import Feature as Feature
+from ironrule.space.labels import Labels as Labels
 from ironrule.space.roles import Role as Role, RoleGuesses as RoleGuesses
 from ironrule.space.sources.databases import SqlQuery as SqlQuery
 from ironrule.space.space import Space as Space

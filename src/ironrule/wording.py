@@ -177,6 +177,18 @@ def round_towards(value: float, limit: float) -> float:
     return value
 
 
+def group_digits(digits: str, decimal: str = ".", thousands: str = ",", grouped: bool = True) -> str:
+    """A number that is written with a decimal point, with the signs of a language.
+
+    >>> group_digits("-1234567.25", decimal=",", thousands="."), group_digits("2024.5", grouped=False)
+    ('-1.234.567,25', '2024.5')
+    """
+    whole, point, rest = digits.partition(".")
+    if grouped and whole != "-0":
+        whole = f"{int(whole):,}".replace(",", thousands)
+    return whole + (decimal + rest if point else "")
+
+
 def format_name(name: str) -> str:
     """The name of a column as words.
 

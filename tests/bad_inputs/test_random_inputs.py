@@ -93,6 +93,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "price of a feature": lambda x: EXPLAINER.counterfactuals(0, cost=Cost(prices={"age": x}), budget=few),
     "step of a feature": lambda x: EXPLAINER.counterfactuals(0, cost=Cost(steps={"age": x}), budget=few),
     "cost per change": lambda x: EXPLAINER.counterfactuals(0, cost=Cost("l1", per_change=x), budget=few),
+    "ONNX file": lambda x: ironrule.OnnxModel(x),
+    "PMML file": lambda x: ironrule.PmmlModel(x),
     "target": lambda x: EXPLAINER.counterfactuals(0, target=x, budget=few),
     "class of a target": lambda x: EXPLAINER.counterfactuals(0, target=Target(x), budget=few),
     "score of a target": lambda x: EXPLAINER.counterfactuals(0, target=Target(above=x), budget=few),

@@ -419,7 +419,7 @@ def test_a_judgement_is_plain_data_and_text() -> None:
     assert Counterfactual.from_dict(globally.to_dict()["verdict"]["counterfactual"]) == globally.exception
     assert "Without accounts >= 4 it still holds: Everyone with income <= 500 and home = 'rent' gets" in str(redundant)
     assert redundant.to_dict()["shorter_rule"]["verdict"]["kind"] == "proven"
-    assert "Components: 2; the shortest rules for this row have 2." in str(minimum)
+    assert "Conditions: 2; the shortest rules for this row have 2." in str(minimum)
     assert len(minimum.to_dict()["witnesses"]) == len(minimum.witnesses) == 2
 
 

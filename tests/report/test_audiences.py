@@ -133,7 +133,7 @@ def test_an_explanation_read_back_says_what_is_not_recorded():
     assert "The past rows are not available" in text
     person = read(bare.to_html("person"))
     assert "svg" not in person.tags
-    assert "Income" in person.text
+    assert "Monthly income" in person.text
     labelled = bare.with_history(past(), SPACE)
     assert "Monthly income" in read(labelled.to_html("person")).text
 
@@ -181,7 +181,7 @@ def test_the_command_to_check_quotes_what_a_shell_would_read_otherwise(value):
 def test_other_rules_are_told_with_their_verdicts():
     other = refuted(EXPLANATION).ranked[0]
     text = " ".join(read(replace(EXPLANATION, ranked=(*EXPLANATION.ranked, other)).to_html("validator")).text.split())
-    assert f"2 income <= 500 and home = 'rent' refuted {other.coverage}" in text
+    assert f"2 Monthly income <= 500 EUR and Home = 'rent' refuted {other.coverage}" in text
     assert "Other rules" not in EXPLANATION.to_html("validator")
 
 
@@ -212,7 +212,7 @@ def test_a_batch_for_the_validator_has_an_overview_and_a_line_for_each():
     assert found.tags.count("svg") == 1
     assert found.tags.count("tr") >= 1 + 3
     for name, word in zip(("anna", "bert", "carl"), MADE, strict=True):
-        assert re.search(rf"{name} income <= 500 and home = 'rent' {word} ", text)
+        assert re.search(rf"{name} Monthly income <= 500 EUR and Home = 'rent' {word} ", text)
     assert EXPLANATION.model in text
     assert EXPLANATION.space in text
 

@@ -55,7 +55,7 @@ def test_the_text_tells_rule_verdict_coverage_and_counterfactuals(word):
         [
             "Everyone with age <= 20 gets: denied.",
             f"Verdict: {verdict}.",
-            "Components: 1. Past rows covered: 7 of 100.",
+            "Conditions: 1. Past rows covered: 7 of 100.",
             *(["Bounds are the row's own values; they were not widened."] if word != "refuted" else []),
             "What would have changed the outcome:",
             "  - age: 20 -> 30",

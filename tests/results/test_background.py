@@ -227,7 +227,7 @@ def test_a_space_takes_labels_and_units_later():
     assert told == SPACE
     assert plain.with_labels({}) == plain
     assert SPACE.with_labels({"job": "Job"})["age"].label == "Age"
-    with pytest.raises(ironrule.SpaceError, match="unknown feature 'agee'; did you mean 'age'"):
+    with pytest.raises(ironrule.SpaceError, match="unknown feature 'agee' in the labels; did you mean 'age'"):
         plain.with_labels({"agee": "Age"})
 
 

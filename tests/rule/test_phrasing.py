@@ -8,17 +8,18 @@ import pytest
 
 from ironrule.rule.phrasing import (
     FeatureCondition,
-    FeatureLabel,
     FeatureLabels,
     format_outcome,
     group_conditions,
     join_conditions,
+    phrase_condition,
 )
 from ironrule.rule.rule import Component, Rule
+from ironrule.space.labels import Labels
 from ironrule.wording import format_value
 
 LABELS = FeatureLabels(
-    {"months": FeatureLabel("months", "Duration", "months"), "job_kind": FeatureLabel("job_kind")}, friendly=True
+    Labels.from_dict({"months": {"label": "Duration", "unit": "months"}, "job_kind": {}}), friendly=True
 )
 DAY = datetime.date(2024, 2, 29)
 
@@ -49,6 +50,28 @@ def test_a_condition_is_said_in_signs_and_in_words(components, short, sentence):
     assert LABELS.format_sentence(condition(*components)) == sentence
 
 
+@pytest.mark.parametrize(
+    ("bounds", "text"),
+    [
+        ([("<=", 0)], "rent"),
+        ([("<=", 1)], "rent or own"),
+        ([(">=", 1)], "own, free or with parents"),
+        ([(">=", 1), ("<=", 2)], "own or free"),
+        ([("<=", 0.5)], "rent"),
+    ],
+)
+def test_bounds_on_codes_are_told_as_the_values_they_admit(bounds, text):
+    texts = {"0": "rent", "1": "own", "2": "free", "3": "with parents", "missing": "unknown"}
+    labels = Labels.from_dict({"home": {"label": "Home", "values": texts}})
+    one = condition(*(Component("home", op, value) for op, value in bounds))
+    told = labels.mark_complete({"home": (0, 3)})
+    assert FeatureLabels(told).format_sentence(one) == text
+    assert FeatureLabels(told).format_short(one) == f"= {text}"
+    assert phrase_condition(one, told) == f"Home = {text}"
+    for low, high in ((0, 4), (-1, 3)):  # some value has no text
+        assert FeatureLabels(labels.mark_complete({"home": (low, high)})).format_sentence(one) != text
+
+
 def test_components_of_one_feature_make_one_condition():
     rule = Rule((Component("a", "<=", 2), Component("b", "==", "x"), Component("a", ">=", 1)), "denied")
     assert [(one.feature, len(one.components)) for one in group_conditions(rule)] == [("a", 2), ("b", 1)]
@@ -57,7 +80,7 @@ def test_components_of_one_feature_make_one_condition():
 def test_a_name_without_a_label_is_made_readable_only_for_the_person():
     assert LABELS.label("job_kind") == "Job kind"
     assert LABELS.label("months") == "Duration"
-    assert FeatureLabels(LABELS.feature_labels).label("job_kind") == "job_kind"
+    assert FeatureLabels(LABELS.labels).label("job_kind") == "job_kind"
     assert LABELS.label("_") == "_"
 
 
@@ -99,7 +122,7 @@ def test_an_outcome_loses_its_quotation_marks(outcome, text):
     ],
 )
 def test_web_pages_have_the_same_sentence_with_values_as_they_are_typed(components, text):
-    labels = FeatureLabels(LABELS.feature_labels, value_style="unquoted")
+    labels = FeatureLabels(LABELS.labels, value_style="unquoted")
     assert labels.format_sentence(condition(*components)) == text
 
 

@@ -187,7 +187,7 @@ def test_missing_may_be_declared_while_the_values_come_from_the_table():
         ({"features": [1]}, r"'features' must be a non-empty mapping of names to features, got \[1\]"),
         (
             {"features": {"a": {"values": [1, 2]}}, "constraint": []},
-            "only have the keys 'features' and 'constraints', got 'constraint'",
+            "only have the keys 'features', 'constraints' and 'labels', got 'constraint'",
         ),
         ({"features": {"a": 5}}, "feature 'a' may only have .* got 5"),
         ({"features": {"a": {"value": [1]}}}, "feature 'a' may only have columns, direction, grid, .* got {'value': "),

@@ -318,6 +318,11 @@ def _object_of(parse: Parser) -> Parser:
     return lambda data: {name: parse(value) for name, value in require_object(data).items()}
 
 
+def _parse_local_text(data: Any) -> Any:
+    """A text, or one per language."""
+    return parse_text(data) if isinstance(data, str) else _object_of(parse_text)(data)
+
+
 def record_of(
     build: Callable[..., Any], fields: Parsers, options: Parsers | None = None, checked_only: Sequence[str] = ()
 ) -> Parser:
@@ -454,7 +459,13 @@ _parse_document = record_of(dict, {
         "complete": one_of("complete", True, False),
         "limits": _object_of(record_of(dict, {"moves": _parse_names, "reason": parse_text})),
     }, {"resolution": parse_number}),
-}, checked_only=("format", "statistics", "prefer", "preference", "covers_only_instance"))  # fmt: skip
+    "labels": record_of(dict, {
+        "language": parse_text, "features": _object_of(record_of(dict, {}, {
+            "label": _parse_local_text, "unit": _parse_local_text, "format": parse_text, "decimals": parse_count,
+            "values": _object_of(_parse_local_text), "complete": one_of("complete", True),
+        })),
+    }, {"outcomes": _object_of(_parse_local_text), "numbers": _object_of(parse_text)}),
+}, checked_only=("format", "statistics", "prefer", "preference", "covers_only_instance", "labels"))  # fmt: skip
 
 
 def compute_digest(document: Mapping[str, Any]) -> str:

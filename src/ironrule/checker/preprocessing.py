@@ -45,6 +45,8 @@ COLUMNWISE_TRANSFORMERS = FEATURE_SELECTORS | MONOTONE_TRANSFORMERS | ENCODERS |
 )  # fmt: skip
 HYPERPARAMETER_SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 STEP_CONTAINERS = {"Pipeline": "steps", "FeatureUnion": "transformer_list", "ColumnTransformer": "transformers_"}
+FILE_MODELS = ("OnnxModel", "PmmlModel")
+FILE_PREPARATIONS = ("OnnxPreparation", "PmmlPreparation")  # the steps of a file before its last one, run as they are
 CHECKED_POINTS = 2048
 CHECKED_ALONE = 16
 MAX_TABULATED_ROWS = 4_000_000
@@ -95,6 +97,9 @@ def split_pipeline(model: Any) -> tuple[ColumnwisePreprocessing, Any]:
         elif name == "Pipeline":
             *before, (_, model) = model.steps
             steps += [step for _, step in before if not _is_no_operation(step)]
+        elif identify_class("ironrule", model) in FILE_MODELS and model.preparation is not None:
+            steps.append(model.preparation)
+            model = model.final
         else:
             for step in _list_transformers(steps):
                 _require_columnwise(step)
@@ -119,6 +124,8 @@ def _list_transformers(steps: Iterable[Any]) -> Iterator[Any]:
 
 def _require_columnwise(step: Any) -> None:
     name = identify_class("sklearn", step)
+    if identify_class("ironrule", step) in FILE_PREPARATIONS:
+        return  # whether it mixes columns shows when it is tabulated
     if name == "FunctionTransformer":
         if not _is_elementwise(step.func) and getattr(step, "n_features_in_", 0) != 1:
             raise NoReading("a FunctionTransformer runs a function that may mix columns")
@@ -158,7 +165,13 @@ def _follow_columns(steps: Iterable[Any], origins: list[set[int]], unordered: di
 
 def _list_unordered_inputs(step: Any, name: str, width: int) -> Iterator[tuple[int, str]]:
     """The columns, by position, that a transformer gets and may not let rise or fall all the way."""
-    if name in ENCODERS:
+    if identify_class("ironrule", step) == "OnnxPreparation":
+        from ironrule.checker.readers.onnx_trees import list_unordered_inputs
+
+        yield from list_unordered_inputs(step.model, width)
+    elif identify_class("ironrule", step) == "PmmlPreparation":
+        yield from step.find_unordered(width).items()
+    elif name in ENCODERS:
         known = getattr(step, "categories_", ())  # one that was given no columns is not fitted
         for place, kinds in enumerate(known):
             if any(isinstance(one, (int, float)) and one == one for one in np.asarray(kinds).tolist()):

@@ -1,8 +1,9 @@
 """Read data files and model files.
 
 Data: CSV and Parquet, read by pandas; what pandas would accept silently (repeated columns, surplus fields) is an error.
-Models: skops by default, which loads only trusted types; ONNX, which holds no code; pickle and joblib only on request,
-because loading one can run any code. A file that does not exist is reported with the most similar name in its folder.
+Models: skops by default, which loads only trusted types; ONNX and PMML, which hold no code; pickle and joblib only on
+request, because loading one can run any code. A file that does not exist is reported with the most similar name in its
+folder.
 """
 
 from __future__ import annotations
@@ -117,6 +118,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return pd.read_parquet(path).reset_index(drop=True)
 
 
+PMML_ENDINGS = (".pmml", ".xml")
 PICKLE_ENDINGS = (".pkl", ".pickle", ".joblib")
 
 
@@ -128,8 +130,10 @@ def load_model(path: Path, trust: Sequence[str] = (), trust_pickle: bool = False
         return _load_skops(path, trust)
     if ending == ".onnx":
         return _load_onnx(path)
+    if ending in PMML_ENDINGS:
+        return _load_pmml(path)
     if ending not in PICKLE_ENDINGS:
-        expected = f"the model file must end in one of .skops, .onnx, {', '.join(PICKLE_ENDINGS)}"
+        expected = f"the model file must end in one of .skops, .onnx, .pmml, {', '.join(PICKLE_ENDINGS)}"
         raise InputError(expected=expected, got=repr(path.name))
     if not trust_pickle:
         statement = f"{path.name} is a pickle, and loading one can run any code that its author put in it"
@@ -154,15 +158,21 @@ def _load_skops(path: Path, trust: Sequence[str]) -> Any:
 
 
 def _load_onnx(path: Path) -> Any:
-    """A classifier of the classes 0 and 1."""
-    from ironrule.model.wrappers.networks import OnnxNetwork
+    """A model that says its own classes, or a network of the classes 0 and 1."""
+    from ironrule.model.wrappers.onnx_loading import load_onnx_model
 
     try:
-        return OnnxNetwork(path)
+        return load_onnx_model(path)
     except IronruleError:
         raise
     except Exception as error:  # as with any broken file
         raise _build_load_error(path, error) from error
+
+
+def _load_pmml(path: Path) -> Any:
+    from ironrule.model.wrappers.pmml_models import PmmlModel
+
+    return PmmlModel(path)
 
 
 def _load_pickle(path: Path) -> Any:

@@ -16,6 +16,7 @@ from ironrule.errors import InputError, OutcomeError, TableError, describe_value
 if TYPE_CHECKING:
     from ironrule.explain.explainer import Explainer
     from ironrule.space.constraints.syntax import Constraint
+    from ironrule.space.labels import Labels
     from ironrule.space.space import Space
 
 
@@ -161,7 +162,18 @@ def read_space(options: argparse.Namespace, data: Any, columns: Sequence[str] | 
     else:
         chosen = None if columns is None else match_column_names(columns, read_table(data).names)
         space = Space.infer(data, columns=chosen)
-    return space if options.roles is None else space.with_roles(parse_roles(options.roles))
+    space = space if options.roles is None else space.with_roles(parse_roles(options.roles))
+    labels = read_labels(options)
+    return space.with_labels(labels) if labels else space
+
+
+def read_labels(options: argparse.Namespace) -> Labels:
+    """The labels in the file or the project file that the user named, in the language asked for."""
+    from ironrule.cli.notices import get_language_code
+    from ironrule.space.labels import Labels
+
+    labels = Labels.parse(options.labels)
+    return labels if options.language is None else labels.with_language(get_language_code(options.language))
 
 
 def _get_row(wanted: int | Row, files: InputFiles, target: str | None) -> Row:

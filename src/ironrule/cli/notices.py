@@ -7,18 +7,16 @@ import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ironrule.space.labels import DEFAULT_LANGUAGE
+
 if TYPE_CHECKING:
     from ironrule.results.notice import NoticeOptions
 
 
 def add_notice_options(group: argparse._ActionsContainer) -> None:
-    """How a notice is written."""
+    """How a notice is written; its language and labels are options of all that is shown."""
     group.add_argument("--catalogue", metavar="FILE", type=Path, help="codes and sentences of reasons (.toml)")
-    text = "of the sentences: en, de, or for a notice a file (.toml); default en"
-    group.add_argument("--language", metavar="LANGUAGE", default="en", help=text)
     group.add_argument("--template", metavar="FILE", type=Path, help="a template of your own for the notice (jinja2)")
-    text = "labels, units and formats of features, words for codes (.toml)"
-    group.add_argument("--labels", metavar="FILE", type=Path, help=text)
     text = "values for the letter, such as creditor and reference (.toml)"
     group.add_argument("--fields", metavar="FILE", type=Path, help=text)
     text = "the date of the notice, such as 2026-03-31 (default: today)"
@@ -35,7 +33,7 @@ def build_notice_options(options: argparse.Namespace, reasons: int | None = None
     people = getattr(options, "people", None)
     return NoticeOptions(
         catalogue=None if options.catalogue is None else ReasonCatalogue.from_file(options.catalogue),
-        language=options.language,
+        language=options.language or DEFAULT_LANGUAGE,
         template=options.template,
         labels={} if options.labels is None else options.labels,
         most=MAX_REASONS if reasons is None else reasons,
@@ -46,10 +44,12 @@ def build_notice_options(options: argparse.Namespace, reasons: int | None = None
     )
 
 
-def get_language_code(language: str) -> str:
-    """The code of a language that is named, or that is in a file."""
+def get_language_code(language: str | None) -> str:
+    """The code of a language that is named, or that is in a file; English where none is."""
     from ironrule.report.notice.language import load_language
 
+    if language is None:
+        return DEFAULT_LANGUAGE
     return load_language(language).code if language.lower().endswith(".toml") else language
 
 

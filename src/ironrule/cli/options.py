@@ -40,6 +40,10 @@ def add_space_options(group: argparse._ActionsContainer) -> None:
     text = "a file with the domains of the features (see ironrule inspect)"
     group.add_argument("--space", metavar="FILE", type=Path, help=text)
     group.set_defaults(roles=None)  # which a project file may have
+    text = "how features, values and outcomes are called, with units and formats (.toml; see docs/labels.md)"
+    group.add_argument("--labels", metavar="FILE", type=Path, help=text)
+    text = "of labels, reasons and notices: en, de, ...; for the sentences of a notice also a file (.toml)"
+    group.add_argument("--language", metavar="LANGUAGE", help=text)
 
 
 def add_cache_option(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +54,7 @@ def add_cache_option(parser: argparse.ArgumentParser) -> None:
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """The model file, and what counts as desired."""
-    text = "a fitted model: .skops, .onnx, or .pkl and .joblib if trusted"
+    text = "a fitted model: .skops, .onnx, .pmml, or .pkl and .joblib if trusted"
     parser.add_argument("model", metavar="MODEL", type=Path, nargs="?", help=text)
     need_files(parser, "MODEL")
     add_desired_and_trust_options(parser.add_argument_group("model"))

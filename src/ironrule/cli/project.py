@@ -25,6 +25,7 @@ from typing import Any
 from ironrule.cli.trust import is_well_known_type
 from ironrule.errors import InputError, describe_value
 from ironrule.space.domain import DOMAIN_MODES
+from ironrule.space.labels import Labels
 from ironrule.space.roles import ROLE_KEYS, Role
 
 PROJECT_FILE = "ironrule.toml"
@@ -73,7 +74,12 @@ def _read_trust(value: Any, folder: Path) -> list[str]:
     return types
 
 
-def _read_labels(value: Any, _: Path) -> list[str]:
+def _read_labels(value: Any, folder: Path) -> Path | Labels:
+    """The path of a labels file, or a table with the same."""
+    return Labels.from_dict(value) if isinstance(value, dict) else _read_path(value, folder)
+
+
+def _read_classes(value: Any, _: Path) -> list[str]:
     """Desired classes, which may be strings, whole numbers or truth values."""
     labels = _read_list(value) if isinstance(value, list) else [value]
     if not all(isinstance(label, (str, int, bool)) and label != "" for label in labels):
@@ -119,7 +125,7 @@ KEYS: Mapping[str, ProjectKey] = {
     "model": ProjectKey("model", PATH, _read_path),
     "data": ProjectKey("data", PATH, _read_path),
     "target": ProjectKey("target", TEXT, _read_text),
-    "desired": ProjectKey("desired", "a class, or a list of classes", _read_labels),
+    "desired": ProjectKey("desired", "a class, or a list of classes", _read_classes),
     "threshold": ProjectKey("threshold", "a number", _read_number),
     "trust": ProjectKey("trust", "types of well-known libraries (others need --trust)", _read_trust),
     "space": ProjectKey("space", PATH, _read_path),
@@ -130,7 +136,7 @@ KEYS: Mapping[str, ProjectKey] = {
     "models": ProjectKey("models", PATHS, _read_paths),
     "measure": ProjectKey("measure", PATH, _read_path),
     "reasons": ProjectKey("catalogue", PATH, _read_path),
-    "labels": ProjectKey("labels", PATH, _read_path),
+    "labels": ProjectKey("labels", "the path of a file, or a table of labels", _read_labels),
     "fields": ProjectKey("fields", PATH, _read_path),
     "template": ProjectKey("template", PATH, _read_path),
     "language": ProjectKey("language", TEXT, _read_text),
@@ -148,7 +154,7 @@ class Project:
     @classmethod
     def read(cls, path: Path) -> Project:
         """The settings in a file; raises InputError, naming the key, if one cannot be used."""
-        from ironrule.results.reasons import read_toml
+        from ironrule.space.labels import read_toml
 
         settings, keys = dict[str, Any](), dict[str, str]()
         for name, value in read_toml(path, "project file").items():

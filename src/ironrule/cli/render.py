@@ -16,6 +16,7 @@ from ironrule.report.text import (
     describe_diagnosis,
     describe_evidence,
     describe_explanation_stop,
+    describe_length,
     describe_lone_row,
     describe_marks,
     describe_minimality,
@@ -26,7 +27,7 @@ from ironrule.report.text import (
     get_verdict_name,
 )
 from ironrule.rule.counterfactual import Counterfactual
-from ironrule.rule.phrasing import join_conditions
+from ironrule.rule.phrasing import format_change, join_conditions
 from ironrule.verdict.verdict import Proven, Quality
 from ironrule.wording import format_count, format_names, format_size, format_value
 
@@ -59,7 +60,7 @@ def render_explanation(explanation: Explanation) -> str:
     title = "refuted: this does not hold" if word == "refuted" else word
     facts = [
         f"Verdict: {shown.verdict}.",
-        f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}. "
+        f"{describe_length(explanation.rule)}{describe_minimality(explanation)}. "
         f"Past rows covered: {shown.coverage:,} of {explanation.history_rows:,}.",
         *describe_lone_row(explanation),
         *describe_scope(explanation),
@@ -241,7 +242,7 @@ def _render_changes(counterfactuals: Sequence[Counterfactual]) -> list[str]:
     for place, counterfactual in enumerate(counterfactuals, 1):
         for first, change in enumerate(counterfactual.changes):
             number = f"{place}" if first == 0 else ""
-            rows.append((number, change.feature, format_value(change.before), format_value(change.after)))
+            rows.append((number, *format_change(change)))
         section_ends.append(len(rows) - 1)
     table = format_table(("", "feature", "now", "would be"), rows, section_ends=section_ends)
     return ["", format_line("What would have changed the outcome", "bold"), table]

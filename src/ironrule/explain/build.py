@@ -239,7 +239,7 @@ class ExplanationBuilder:
             limit = feature.value(next((code for code in codes if counts[code]), own))
             short = round_towards(float(part.value), float(limit))
             parts.append(replace(part, value=short if len(repr(short)) < len(repr(part.value)) else part.value))
-        rounded = Rule(tuple(parts), rule.outcome)
+        rounded = replace(rule, components=tuple(parts))
         return None if rounded == rule else rounded
 
     def _undecided(self) -> tuple[str, ...]:

@@ -53,6 +53,7 @@ from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.domain import DomainMode
 from ironrule.space.feature import Value
+from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.space.reduced import ReducedSpace
 from ironrule.space.roles import NO_GUESSES, Role, RoleGuesses
 from ironrule.space.sources import as_source
@@ -211,6 +212,7 @@ class ExplainerArguments:
     oracle: Oracle | None = None  # for a model that can only be asked
     roles: Mapping[str, Role | str] = field(default_factory=dict)
     role_guesses: RoleGuesses = NO_GUESSES
+    labels: Labels = NO_LABELS
     measure: Any = None  # rows to measure on: a mask over the data, or a table or source of other rows
 
 
@@ -283,6 +285,8 @@ def _declare_space(arguments: ExplainerArguments, row_store: RowStore, progress:
         columns = arguments.columns
         chosen = columns if columns is not None else _find_model_columns(arguments.models[0], row_store.table)
         space = Space.infer(row_store.table, columns=chosen, progress=progress)
+    if arguments.labels:
+        space = space.with_labels(arguments.labels)
     on_space = tuple(constraint for constraint in parsed if not constraint.mentions_instance)
     whole = replace(space.with_roles(arguments.roles), constraints=(*space.constraints, *on_space))
     on_changes = (constraint for constraint in parsed if constraint.mentions_instance)

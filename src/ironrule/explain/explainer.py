@@ -36,7 +36,7 @@ from ironrule.explain.options import (
     parse_oracle,
     require_explanation,
 )
-from ironrule.model.decision import DecisionTarget
+from ironrule.model.decision import DecisionTarget, read_classes
 from ironrule.model.target import parse_target
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
 from ironrule.results.diagnosis import Diagnosis
@@ -47,6 +47,7 @@ from ironrule.space.codes import EncodedTable
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.domain import DomainMode, parse_domain
 from ironrule.space.feature import Value
+from ironrule.space.labels import Labels
 from ironrule.space.roles import Role, RoleGuesses, parse_guesses, parse_roles
 from ironrule.space.space import Space, as_constraint
 from ironrule.space.table import parse_columns
@@ -95,7 +96,9 @@ class Explainer:
     ``guess_roles`` guesses from their names and from the data what an explanation had better not suggest: True, False,
     or a :class:`RoleGuesses` with lists of names of your own. ``measure`` names the rows that the rules of ladders are
     measured on: a table or source of rows like the data, best ones that the model was not trained on, or one flag per
-    row of the data; by default half of the past rows, chosen by a hash.
+    row of the data; by default half of the past rows, chosen by a hash. ``labels`` say how everything is shown:
+    features, values, units and outcomes; :class:`Labels`, the same as a dict, or the path of a labels file. They change
+    nothing that is claimed, and results carry them along.
 
     An explainer is never changed by explaining, and may be used from several threads at once.
     """
@@ -120,8 +123,12 @@ class Explainer:
         roles: Mapping[str, Role | str] | None = None,
         guess_roles: bool | RoleGuesses = True,
         measure: Any = None,
+        labels: Labels | Mapping[str, Any] | str | Path | None = None,
     ) -> None:
         target = DecisionTarget.from_arguments(desired, threshold, margin, model)
+        shown_as = Labels.parse(labels)
+        for each in (shown_as, *([space.labels] if isinstance(space, Space) else [])):
+            each.check_outcomes(read_classes(model) or None)
         arguments = ExplainerArguments(
             models=(model, *parse_models(models)),
             target=target,
@@ -133,6 +140,7 @@ class Explainer:
             oracle=parse_oracle(oracle),
             roles=parse_roles({} if roles is None else roles),
             role_guesses=parse_guesses(guess_roles),
+            labels=shown_as,
             measure=parse_measure(measure),
         )
         self._context = build_context(arguments, data, progress, cache)
@@ -148,6 +156,11 @@ class Explainer:
     def space(self) -> Space:
         """The space that rules speak about."""
         return self._context.space
+
+    @property
+    def labels(self) -> Labels:
+        """How features, values and outcomes are shown."""
+        return self._context.space.labels
 
     @property
     def unreadable_reason(self) -> str | None:

@@ -355,7 +355,8 @@ class RungBuilder:
 
     def build_rule(self, bounds: Bounds) -> Rule:
         """The rule in the user's terms, moved bounds as people write numbers."""
-        return Rule(tuple(self._build_component(number, bounds[number]) for number in sorted(bounds)), self.outcome)
+        components = tuple(self._build_component(number, bounds[number]) for number in sorted(bounds))
+        return Rule(components, self.outcome, self.case.space.labels)
 
     def _build_component(self, number: int, code: int) -> Component:
         component, feature = self.components[number], self.case.space.features[number // 2]

@@ -21,9 +21,11 @@ import narwhals as nw
 import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, IntpArray, Points
+from ironrule.errors import TableError
 from ironrule.model.protocol import Unreadable
 from ironrule.space.feature import is_missing
 from ironrule.space.space import Space
+from ironrule.space.table import read_table, require_columns
 
 MAX_EXACT_INTEGER = 2**53  # up to here float64 holds every whole number
 
@@ -89,6 +91,18 @@ def as_matrix(table: Any) -> AnyArray:
     for place, column in enumerate(columns):
         matrix[:, place] = column
     return matrix
+
+
+def read_columns(table: Any, names: Sequence[str]) -> dict[str, AnyArray]:
+    """These columns of a table as a model sees them; an array must have just them, in this order."""
+    if isinstance(table, np.ndarray):
+        if table.ndim != 2 or table.shape[1] != len(names):
+            raise TableError(expected=f"an array must have the columns {', '.join(names)}", got=f"shape {table.shape}")
+        seen = as_matrix(table)
+        return {name: seen[:, place] for place, name in enumerate(names)}
+    read = read_table(table)
+    require_columns(names, read.names)
+    return {name: as_matrix(read.frame.select(name).to_native())[:, 0] for name in names}
 
 
 def is_exact_in_float64(number: int) -> bool:

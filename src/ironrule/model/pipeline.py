@@ -24,6 +24,7 @@ from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
 from ironrule.model.readers.sklearn_thresholds import get_wrapped_estimator, is_threshold_wrapper, wrap_estimator
+from ironrule.model.wrappers.pretrained import ModelPreparation, ModelWithPreparation
 from ironrule.space.feature import is_missing
 
 MONOTONE_TRANSFORMERS = frozenset(
@@ -88,6 +89,10 @@ def split_pipeline(model: Any) -> tuple[TransformerSteps | None, Any]:
             for label, step in before:
                 _require_columnwise(step, label)
             parts += [step for _, step in before if not _is_no_operation(step)]
+        elif isinstance(model, ModelWithPreparation) and model.preparation is not None:
+            require_own_methods(model, model.preparation)
+            parts.append(model.preparation)
+            model = model.final
         else:
             break
     require_readable(not _is_no_operation(model), "the last step of the Pipeline is not a model")
@@ -208,7 +213,11 @@ def list_chosen_positions(transformer: Any, chosen: Any, width: int) -> list[int
 
 def _list_unordered(step: Any, name: str, sources: ColumnSources) -> Iterator[tuple[frozenset[int], str]]:
     """Columns that a single step may not let rise or fall all the way, and why."""
-    if name in ENCODERS:
+    if isinstance(step, ModelPreparation):
+        origins = (sources.every,) if sources.each is None else sources.each
+        for place, reason in step.find_unordered(len(origins)).items():
+            yield (origins[place] if place < len(origins) else sources.every), reason
+    elif name in ENCODERS:
         known = getattr(step, "categories_", ())  # one that was given no columns is not fitted
         aligned = sources.each is not None and len(sources.each) == len(known)
         each = sources.each if sources.each is not None and aligned else [sources.every] * len(known)

@@ -13,9 +13,9 @@ from ironrule.results.diagnosis import Diagnosis
 from ironrule.results.explanation import Explanation
 from ironrule.results.judgement import Judgement
 from ironrule.rule.counterfactual import Counterfactual
-from ironrule.rule.phrasing import join_conditions
+from ironrule.rule.phrasing import format_change, join_conditions, name_outcome
 from ironrule.verdict.verdict import Quality
-from ironrule.wording import format_count, format_value
+from ironrule.wording import format_count
 
 GREEN, YELLOW, RED = "#1b6e3c", "#8a5a00", "#a1260d"
 QUALITY_COLOURS = {Quality.NOT_JUDGED: YELLOW, Quality.FAILED_DATA: RED, Quality.FAILED_GLOBAL: RED}  # else green
@@ -45,11 +45,11 @@ def render_explanation(explanation: Explanation) -> str:
     return render_template(
         "notebook_explanation.html",
         conditions=shown.rule.conditions,
-        outcome=explanation.rule.outcome,
+        outcome=name_outcome(explanation.rule),
         scope=text.describe_scope(explanation),
         style=choose_style(explanation.verdict),
         verdict=shown.verdict.details,
-        length=format_count(explanation.cardinality, "component") + text.describe_minimality(explanation),
+        length=text.describe_length(explanation.rule) + text.describe_minimality(explanation),
         coverage=f"{shown.coverage:,} of {past_rows}",
         details=[
             *text.describe_marks(explanation),
@@ -83,7 +83,7 @@ def render_counterfactuals(counterfactuals: Counterfactuals) -> str:
 def _list_changes(counterfactuals: Sequence[Counterfactual]) -> list[tuple[int, str, str, str]]:
     """The lines of the table: the number of the counterfactual, the feature, its value before and after."""
     return [
-        (number, change.feature, format_value(change.before), format_value(change.after))
+        (number, *format_change(change))
         for number, counterfactual in enumerate(counterfactuals, 1)
         for change in counterfactual.changes
     ]

@@ -14,7 +14,7 @@ from ironrule.report.plots import drawing
 from ironrule.report.plots.drawing import Drawing, Rectangle, Shape, TextLine, VerdictStyle, choose_style
 from ironrule.report.templating import render_template
 from ironrule.results.ladder import MAX_SHORT, MAX_SHORT_BOUND, Ladder, Rung
-from ironrule.rule.phrasing import join_conditions
+from ironrule.rule.phrasing import join_conditions, name_outcome
 from ironrule.verdict.bounded import Bounded
 from ironrule.verdict.verdict import Proven
 from ironrule.wording import format_count, format_percent_down, format_percent_up, join_lines
@@ -74,7 +74,7 @@ def describe_rung(ladder: Ladder, rung: Rung) -> str:
     share, conditions = format_percent_down(1.0 - rung.verdict.exceptions), join_conditions(rung.rule)
     confidence = format_percent_down(ladder.confidence)
     return (
-        f"At least {share} of people with {conditions} get: {rung.rule.outcome}. This is bounded, not proven "
+        f"At least {share} of people with {conditions} get: {name_outcome(rung.rule)}. This is bounded, not proven "
         f"({confidence} confidence, {rung.measured.exceptions:,} exceptions among "
         f"{format_count(rung.measured.rows, 'measured row')})."
     )

@@ -14,6 +14,7 @@ from ironrule.results.explanation import Explanation, RankedRule, Statistics
 from ironrule.results.judgement import Judgement
 from ironrule.results.scope import describe_domains
 from ironrule.rule.phrasing import FeatureLabels, join_conditions
+from ironrule.rule.rule import Rule
 from ironrule.verdict.bounded import RungVerdict
 from ironrule.verdict.verdict import Proven, Quality, Refuted
 from ironrule.wording import format_count, format_number, format_value, join_lines
@@ -31,7 +32,7 @@ def format_explanation(explanation: Explanation) -> str:
         str(shown.rule),
         *describe_scope(explanation),
         f"Verdict: {shown.verdict}.",
-        f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}. "
+        f"{describe_length(explanation.rule)}{describe_minimality(explanation)}. "
         f"Past rows covered: {shown.coverage} of {explanation.history_rows}.",
         *describe_lone_row(explanation),
     ]
@@ -78,16 +79,45 @@ def get_verdict_name(verdict: RungVerdict) -> str:
     return type(verdict).__name__.lower()
 
 
+def count_conditions(rule: Rule) -> str:
+    """How many conditions a rule has, as people count them: one per feature.
+
+    >>> from ironrule.rule.rule import Component
+    >>> count_conditions(Rule((Component("age", ">=", 20), Component("age", "<=", 30))))
+    '1 condition'
+    """
+    return format_count(len(rule.features), "condition")
+
+
+def describe_length(rule: Rule) -> str:
+    """The number of conditions, and that of their bounds, which the search counts, where these are more.
+
+    >>> from ironrule.rule.rule import Component
+    >>> describe_length(Rule((Component("age", ">=", 20), Component("age", "<=", 30), Component("job", "==", "cook"))))
+    'Conditions: 2, with 3 bounds'
+    """
+    bounds = f", with {format_count(len(rule), 'bound')}" if len(rule) > len(rule.features) else ""
+    return f"Conditions: {len(rule.features)}{bounds}"
+
+
 def describe_minimality(explanation: Explanation) -> str:
-    """What is known of shorter rules, to be written after the number of components."""
+    """What is known of shorter rules, to be written after the number of conditions."""
     if explanation.minimum:
-        return "; no shorter rule holds"
+        has_bounds = len(explanation.rule) > len(explanation.rule.features)
+        return "; no rule with fewer bounds holds" if has_bounds else "; no shorter rule holds"
     if explanation.minimum_among_permitted:
         return "; no rule that was permitted weighs less"
     if not explanation.lower_bound:
         return ""
-    subject = "rules need" if explanation.restrictions.is_unrestricted else "permitted rules weigh"
-    return f"; {subject} at least {format_number(explanation.lower_bound)}"
+    if not explanation.restrictions.is_unrestricted:
+        return f"; permitted rules weigh at least {format_number(explanation.lower_bound)}"
+    return f"; rules need at least {_format_bounds(explanation.rule, explanation.lower_bound)}"
+
+
+def _format_bounds(rule: Rule, number: ExactNumber) -> str:
+    """A number of bounds, which are named where the rule has more of them than conditions."""
+    text = format_number(number)
+    return f"{text} bounds" if len(rule) > len(rule.features) else text
 
 
 def describe_details(explanation: Explanation) -> list[str]:
@@ -240,10 +270,12 @@ def format_desired_outcome(explanation: Explanation, friendly: bool = False) -> 
 
 
 def collect_labels(explanation: Explanation, friendly: bool = False) -> FeatureLabels:
-    """The labels of the space behind an explanation; none where nothing stands behind it."""
+    """The labels of an explanation, or of the past rows behind it, for phrasing conditions."""
     background = explanation.background
-    labels = () if background is None else background.feature_labels
-    return FeatureLabels({label.name: label for label in labels}, friendly)
+    labels = explanation.labels
+    if not labels and background is not None:
+        labels = background.labels
+    return FeatureLabels(labels, friendly)
 
 
 def format_judgement(judgement: Judgement) -> str:
@@ -274,8 +306,8 @@ def describe_evidence(judgement: Judgement) -> list[str]:
 def _compare_with_minimum(judgement: Judgement, least: ExactNumber) -> str:
     """The rule's length beside the least there is; weights are named where they make a difference."""
     if judgement.weight == judgement.cardinality:
-        own = judgement.rule.cardinality_text
-        return f"Components: {own}; the shortest rules for this row have {format_number(least)}."
+        own = describe_length(judgement.rule)
+        return f"{own}; the shortest rules for this row have {_format_bounds(judgement.rule, least)}."
     return f"It weighs {format_number(judgement.weight)}; the lightest rules for this row weigh {format_number(least)}."
 
 

@@ -16,6 +16,7 @@ from ironrule.report.plots.needs import build_needs_plot, draw_needs
 from ironrule.report.text import (
     describe_details,
     describe_end,
+    describe_length,
     describe_lone_row,
     describe_minimality,
     describe_scope,
@@ -69,7 +70,7 @@ def build_validator_view(explanation: Explanation, check_command: CheckCommand) 
         "style": choose_style(explanation.verdict),
         "sentences": [
             f"Verdict: {explanation.shown.verdict}.",
-            f"Components: {explanation.rule.cardinality_text}{describe_minimality(explanation)}.",
+            f"{describe_length(explanation.rule)}{describe_minimality(explanation)}.",
             f"Past rows covered: {explanation.shown.coverage:,} of {explanation.history_rows:,}.",
             *describe_lone_row(explanation),
             *describe_details(explanation),
@@ -140,7 +141,7 @@ def _collect_scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
     constraints, unreadable = explanation.constraints, explanation.unreadable_reason
     facts = [("Space (SHA-256)", explanation.space)]
     if background is not None:
-        features = format_count(len(background.feature_labels), "feature")
+        features = format_count(background.feature_count, "feature")
         facts.append(("Size of the space", f"{features}, {format_size(background.space_size, 4)} points"))
         if background.unused_features:
             unused = format_count(len(background.unused_features), "feature")

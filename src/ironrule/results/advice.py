@@ -7,12 +7,13 @@ component that uses a protected feature, or that holds against somebody what was
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Change, Counterfactual
 from ironrule.rule.rule import Rule
+from ironrule.space.labels import Labels
 from ironrule.space.roles import Direction
 from ironrule.wording import format_resolution
 
@@ -107,6 +108,10 @@ class SuggestedChanges(Sequence[Counterfactual]):
         cost = Cost.from_dict(data["cost"]) if "cost" in data else DEFAULT_COST
         resolution = float(data.get("resolution", 0.0))
         return cls(items, bool(data["proven"]), bool(data["complete"]), limits, resolution, cost)
+
+    def with_labels(self, labels: Labels) -> SuggestedChanges:
+        """The same changes, shown with these labels."""
+        return replace(self, items=tuple(item.with_labels(labels) for item in self.items))
 
     def permits(self, change: Change) -> bool:
         """Whether a change of one feature respects the limits, so far as they say in which direction it may move."""

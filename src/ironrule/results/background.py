@@ -24,10 +24,10 @@ from ironrule.model.history import fingerprint_outcomes
 from ironrule.results.scope import rebuild_space, remove_numbers
 from ironrule.rule.condition import find_code_range
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
-from ironrule.rule.phrasing import FeatureLabel, list_labels
 from ironrule.rule.rule import Component, Rule
 from ironrule.space.codes import EncodedTable
 from ironrule.space.feature import Feature, Value
+from ironrule.space.labels import Labels
 from ironrule.space.space import Space
 from ironrule.space.table import read_table
 from ironrule.wording import format_count
@@ -66,12 +66,18 @@ class ComponentNeed:
     counterfactual: Counterfactual | None
     is_past_row: bool = False
 
+    def with_labels(self, labels: Labels) -> ComponentNeed:
+        """The same, shown with these labels."""
+        shown = None if self.counterfactual is None else self.counterfactual.with_labels(labels)
+        return replace(self, counterfactual=shown)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Background:
     """Everything that plots and reports show besides the explanation itself."""
 
-    feature_labels: tuple[FeatureLabel, ...]
+    labels: Labels
+    feature_count: int
     distributions: tuple[Distribution, ...]  # of the rule's features
     growth: tuple[GrowthStep, ...]
     needs: tuple[ComponentNeed, ...]  # one per component, in the rule's order
@@ -80,6 +86,10 @@ class Background:
     constraints: tuple[str, ...]
     is_robust: bool  # whether counterfactuals are those of any of several models, or within a margin
     libraries: tuple[tuple[str, str], ...] = ()  # those that the explanation was made with; () where that is not known
+
+    def with_labels(self, labels: Labels) -> Background:
+        """The same, its counterfactuals shown with these labels."""
+        return replace(self, labels=labels, needs=tuple(need.with_labels(labels) for need in self.needs))
 
 
 MAX_CANDIDATE_ROWS = 5_000
@@ -106,7 +116,8 @@ def build_background(
     """The background of a rule; ``points`` are counterfactuals as codes."""
     space = past.space
     return Background(
-        feature_labels=list_labels(space),
+        labels=space.labels,
+        feature_count=len(space),
         distributions=tuple(_count_values(past, space.index(name)) for name in rule.features),
         growth=_build_growth(rule.components, past),
         needs=_find_needs(rule.components, past, space.encode_row(instance), points),
@@ -280,7 +291,8 @@ def _attach_rows(explanation: Explanation, past: HistoryRows) -> Explanation:
         points = np.array([*explanation.witnesses, *named], dtype=np.int32).reshape(-1, len(past.space))
         return build_background(past, explanation.rule, explanation.instance, points, is_robust)
 
-    return replace(explanation, lazy_background=LazyValue(make))
+    attached = replace(explanation, lazy_background=LazyValue(make))
+    return attached.with_labels(past.space.labels.extend(explanation.labels)) if past.space.labels else attached
 
 
 def _require_same_space(explanation: Explanation, space: Space) -> None:

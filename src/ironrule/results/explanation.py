@@ -29,14 +29,15 @@ from ironrule.results.background import Background, attach_history
 from ironrule.results.display import format_explanation, plot_explanation, render_explanation, write_report
 from ironrule.results.document_types import check_document_types
 from ironrule.results.scope import DomainSummary
-from ironrule.rule.counterfactual import Counterfactual, LazyValue
+from ironrule.rule.counterfactual import Counterfactual, LazySequence, LazyValue
 from ironrule.rule.rule import Rule
 from ironrule.space.feature import Value, value_from_json, value_to_json
+from ironrule.space.labels import Labels
 from ironrule.space.space import Space
 from ironrule.verdict.budget import Meter, StopReason
 from ironrule.verdict.certificate import require_integer
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
-from ironrule.verdict.verdict import Proven, Verdict, verdict_from_dict, verdict_to_dict
+from ironrule.verdict.verdict import Proven, Verdict, label_verdict, verdict_from_dict, verdict_to_dict
 from ironrule.wording import escape_controls
 
 if TYPE_CHECKING:
@@ -123,6 +124,10 @@ class RankedRule:
     def from_dict(cls, data: Mapping[str, Any]) -> RankedRule:
         """The rule that :meth:`to_dict` wrote."""
         return cls(Rule.from_dict(data["rule"]), verdict_from_dict(data["verdict"]), data["coverage"])
+
+    def with_labels(self, labels: Labels) -> RankedRule:
+        """The same, shown with these labels."""
+        return replace(self, rule=self.rule.with_labels(labels), verdict=label_verdict(self.verdict, labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +219,30 @@ class Explanation:
         those that the explanation was made with, but for labels and units; raises InputError if not.
         """
         return attach_history(self, data, space)
+
+    @property
+    def labels(self) -> Labels:
+        """How features, values and outcomes are shown; they are written into documents, and change no claim."""
+        return self.rule.labels
+
+    def with_labels(self, labels: Labels | Mapping[str, Any] | str | Path) -> Explanation:
+        """The same explanation, shown with these labels: :class:`Labels`, the same as a dict, or the path of a file.
+        Raises SpaceError for the label of a feature that it does not have.
+        """
+        parsed = Labels.parse(labels)
+        parsed.check_names(self.instance)
+        ends = {name: (one.low, one.high) for name, one in self.domains.items()}
+        parsed = parsed.mark_complete({name: both for name, both in ends.items() if {*map(type, both)} == {int}})
+        found, changes, background = self.counterfactuals, self.lazy_changes, self.lazy_background
+        return replace(
+            self,
+            ranked=tuple(ranked.with_labels(parsed) for ranked in self.ranked),
+            counterfactuals=LazySequence(lambda: tuple(one.with_labels(parsed) for one in found)),
+            wider=None if self.wider is None else self.wider.with_labels(parsed),
+            rounded=None if self.rounded is None else self.rounded.with_labels(parsed),
+            lazy_changes=None if changes is None else changes.apply(lambda one: one.with_labels(parsed)),
+            lazy_background=None if background is None else background.apply(lambda one: one.with_labels(parsed)),
+        )
 
     @property
     def minimum(self) -> bool:
@@ -310,6 +339,8 @@ class Explanation:
             document["marks"] = [mark.to_dict() for mark in self.marks]
         if self.changes is not None:
             document["changes"] = self.changes.to_dict()
+        if self.labels:
+            document["labels"] = self.labels.to_dict()
         return add_digest(document)
 
     @classmethod
@@ -330,7 +361,7 @@ class Explanation:
             components, breakpoints = ranked[0].rule.components, data.get("breakpoints")
             preference = data.get("preference")
             as_they_are = ("history_rows", "space", "unreadable_reason", "model", "wider_is_maximal")
-            return cls(
+            explanation = cls(
                 instance={name: value_from_json(value) for name, value in data["instance"].items()},
                 ranked=ranked,
                 counterfactuals=tuple(map(Counterfactual.from_dict, data["counterfactuals"])),
@@ -359,6 +390,7 @@ class Explanation:
                 marks=tuple(map(RuleMark.from_dict, data.get("marks", ()))),
                 lazy_changes=_read_changes(data.get("changes")),
             )
+            return explanation.with_labels(Labels.from_dict(data["labels"])) if "labels" in data else explanation
         except InputError:
             raise
         except (LookupError, TypeError, AttributeError, ValueError) as error:

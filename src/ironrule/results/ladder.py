@@ -21,8 +21,10 @@ from ironrule.results.display import format_ladder, plot_ladder, render_ladder, 
 from ironrule.results.document_types import check_ladder_types
 from ironrule.results.explanation import Explanation
 from ironrule.results.notice import NoticeOptions
-from ironrule.results.reasons import DEFAULT_LANGUAGE, Reason, ReasonCatalogue, RungPart, build_reasons
+from ironrule.results.reasons import Reason, ReasonCatalogue, RungPart, build_reasons
+from ironrule.rule.phrasing import FeatureLabels
 from ironrule.rule.rule import Rule
+from ironrule.space.labels import Labels
 from ironrule.space.space import Space
 from ironrule.verdict.bounded import Bounded, RungVerdict, rung_verdict_from_dict, rung_verdict_to_dict
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
@@ -167,18 +169,26 @@ class Ladder(Sequence[Rung]):
         return next((rung for rung in self.rungs if 1.0 - rung.exception_bound >= at_least), None)
 
     def reasons(
-        self, most: int = 4, catalogue: ReasonCatalogue | None = None, language: str = DEFAULT_LANGUAGE
+        self, most: int = 4, catalogue: ReasonCatalogue | None = None, language: str | None = None
     ) -> tuple[Reason, ...]:
         """At most so many reasons for the decision, from the longest rung that is no longer, most important first.
 
-        With a ``catalogue``, they have its codes and its sentences. Raises InputError if that has none for a reason, or
+        With a ``catalogue``, they have its codes and its sentences, in a ``language`` (by default that of the labels).
+        Raises InputError if that has none for a reason, or
         if the rule uses a feature that must not be named.
         """
         rung = self.find_reason_rung(most)
         if rung is None:
             return ()
-        instance = self.explanation.instance
-        return build_reasons(rung.rule.components, rung.parts, instance, catalogue=catalogue, language=language)
+        instance, labels = self.explanation.instance, self.labels
+        return build_reasons(
+            rung.rule.components,
+            rung.parts,
+            instance,
+            catalogue=catalogue,
+            language=labels.language if language is None else language,
+            labels=FeatureLabels(labels),
+        )
 
     def find_reason_rung(self, most: int = 4) -> Rung | None:
         """The rung that reasons come from: the longest with at most so many components; None if there is none."""
@@ -215,7 +225,8 @@ class Ladder(Sequence[Rung]):
             rungs = (*map(Rung.from_dict, data["rungs"]), Rung.from_dict(same | data["last"]))
             if not all(isinstance(rung.verdict, Bounded) for rung in rungs[:-1]):
                 raise InputError("every rung of a ladder but the last must be bounded")
-            return cls(rungs=rungs, explanation=explanation, **{name: data[name] for name in PLAIN_FIELDS})
+            ladder = cls(rungs=rungs, explanation=explanation, **{name: data[name] for name in PLAIN_FIELDS})
+            return ladder.with_labels(explanation.labels) if explanation.labels else ladder
         except InputError:
             raise
         except (LookupError, TypeError, AttributeError, ValueError) as error:
@@ -248,7 +259,19 @@ class Ladder(Sequence[Rung]):
 
     def with_history(self, data: Any, space: Space | None = None) -> Ladder:
         """The same ladder with past rows and labels attached again; see :meth:`Explanation.with_history`."""
-        return replace(self, explanation=self.explanation.with_history(data, space))
+        explanation = self.explanation.with_history(data, space)
+        return replace(self, explanation=explanation).with_labels(explanation.labels)
+
+    @property
+    def labels(self) -> Labels:
+        """How features, values and outcomes are shown."""
+        return self.explanation.labels
+
+    def with_labels(self, labels: Labels | Mapping[str, Any] | str | Path) -> Ladder:
+        """The same ladder, shown with these labels; see :meth:`Explanation.with_labels`."""
+        parsed = Labels.parse(labels)
+        rungs = tuple(replace(rung, rule=rung.rule.with_labels(parsed)) for rung in self.rungs)
+        return replace(self, rungs=rungs, explanation=self.explanation.with_labels(parsed))
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Certainty against length, with the rows behind each rung, on matplotlib's axes, which are returned."""

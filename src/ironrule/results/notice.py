@@ -22,70 +22,18 @@ import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from ironrule.errors import InputError
-from ironrule.results.reasons import DEFAULT_LANGUAGE, ReasonCatalogue, read_toml
+from ironrule.results.reasons import ReasonCatalogue
+from ironrule.space.labels import DEFAULT_LANGUAGE, FeatureText, Labels, read_toml
 
-NumberFormat = Literal["grouped", "plain", "percent"]
-NUMBER_FORMATS: tuple[NumberFormat, ...] = get_args(NumberFormat)
 MAX_REASONS = 4  # of a notice, unless the lender says otherwise
-FEATURE_TEXT_KEYS = {"label", "unit", "format", "values"}
-LocalText = str | Mapping[str, str]
-"""One text for all languages, or one per language."""
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureText:
-    """How people know a feature; None where nothing is said. ``values`` has a text per value, as that is written."""
-
-    label: LocalText | None = None
-    unit: LocalText | None = None
-    number_format: NumberFormat | None = None
-    values: Mapping[str, LocalText] = field(default_factory=dict)
-
-    @classmethod
-    def from_dict(cls, name: str, entry: Any) -> FeatureText:
-        """The text in plain data; raises InputError, naming the feature, if it is none."""
-        if not isinstance(entry, Mapping) or not set(entry) <= FEATURE_TEXT_KEYS:
-            expected = f"the texts of feature {name!r} may have {', '.join(sorted(FEATURE_TEXT_KEYS))}"
-            raise InputError(expected=expected, got=repr(entry))
-        values = entry.get("values", {})
-        if not isinstance(values, Mapping):
-            raise InputError(expected=f"values of feature {name!r} must be a table of texts", got=repr(values))
-        texts = [entry[key] for key in ("label", "unit") if key in entry]
-        for text in (*texts, *values.values()):
-            _check_text(name, text)
-        number_format = entry.get("format")
-        if number_format not in (None, *NUMBER_FORMATS):
-            expected = f"format of feature {name!r} must be one of {', '.join(NUMBER_FORMATS)}"
-            raise InputError(expected=expected, got=repr(number_format))
-        return cls(entry.get("label"), entry.get("unit"), number_format, values)
-
-
-def _check_text(name: str, text: Any) -> None:
-    each = list(text.values()) if isinstance(text, Mapping) else [text]
-    if not each or not all(isinstance(one, str) and one for one in each):
-        expected = f"a text of feature {name!r} must be a string, or a table with one string per language"
-        raise InputError(expected=expected, got=repr(text))
-
-
-def choose_text(text: LocalText | None, language: str) -> str | None:
-    """The text in a language, or the one for all; None where there is none.
-
-    >>> choose_text({"en": "Income", "de": "Einkommen"}, "de"), choose_text("Income", "de"), choose_text({}, "de")
-    ('Einkommen', 'Income', None)
-    """
-    return text if text is None or isinstance(text, str) else text.get(language)
-
-
-def read_feature_texts(source: str | Path | Mapping[str, Any]) -> dict[str, FeatureText]:
-    """The texts of features, by name, in a TOML file or in plain data."""
-    document = source if isinstance(source, Mapping) else read_toml(source, "file of labels")
-    return {
-        name: entry if isinstance(entry, FeatureText) else FeatureText.from_dict(name, entry)
-        for name, entry in document.items()
-    }
+def read_feature_texts(source: str | Path | Mapping[str, Any] | Labels) -> Mapping[str, FeatureText]:
+    """The texts of features, by name, in a labels file, in plain data, or in labels."""
+    return Labels.parse(source).features
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +51,7 @@ class NoticeOptions:
     catalogue: ReasonCatalogue | None = None
     language: str | Path = DEFAULT_LANGUAGE
     template: str | Path | None = None
-    labels: str | Path | Mapping[str, Any] = field(default_factory=dict)
+    labels: str | Path | Mapping[str, Any] | Labels = field(default_factory=dict)
     most: int = MAX_REASONS
     worth: bool = True
     date: datetime.date | None = None
@@ -115,7 +63,7 @@ class NoticeOptions:
             "catalogue": (self.catalogue is None or isinstance(self.catalogue, ReasonCatalogue), "a ReasonCatalogue"),
             "language": (isinstance(self.language, (str, Path)) and bool(str(self.language)), "a language or a file"),
             "template": (self.template is None or isinstance(self.template, (str, Path)), "the path of a file"),
-            "labels": (isinstance(self.labels, (str, Path, Mapping)), "the path of a file, or a mapping"),
+            "labels": (isinstance(self.labels, (str, Path, Mapping, Labels)), "the path of a file, or a mapping"),
             "worth": (isinstance(self.worth, bool), "True or False"),
             "most": (type(self.most) is int and self.most > 0, "a positive integer"),
             "date": (self.date is None or isinstance(self.date, datetime.date), "a date"),

@@ -21,7 +21,6 @@ which then counts once.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,25 +30,11 @@ from ironrule.errors import InputError
 from ironrule.rule.phrasing import FeatureCondition, FeatureLabels
 from ironrule.rule.rule import Component
 from ironrule.space.feature import Feature, Value, value_from_json, value_to_json
+from ironrule.space.labels import DEFAULT_LANGUAGE, read_toml
 from ironrule.wording import escape_controls, format_percent_up
 
 ReasonDirection = Literal["low", "high", "is"]
 DIRECTIONS: Mapping[str, ReasonDirection] = {"<=": "low", ">=": "high", "==": "is"}
-DEFAULT_LANGUAGE = "en"
-
-
-def read_toml(path: str | Path, what: str) -> dict[str, Any]:
-    """The contents of a TOML file; raises InputError, saying what the file is, if it cannot be read."""
-    if not isinstance(path, (str, Path)):
-        raise InputError(expected=f"the {what} must be given by its path", got=type(path).__name__)
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InputError(f"{what} not found: {str(path)!r}", hint="check the path") from None
-    except OSError as error:
-        raise InputError(f"cannot read the {what} {str(path)!r}: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{Path(path).name} is not well-formed TOML: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

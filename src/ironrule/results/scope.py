@@ -13,9 +13,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ironrule.errors import InputError
+from ironrule.rule.phrasing import FeatureCondition, format_range, name_feature, name_value
+from ironrule.rule.rule import Component
 from ironrule.space.feature import Feature, Value, value_from_json, value_to_json
+from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.space.space import Space
-from ironrule.wording import ValueStyle, format_count, format_value
+from ironrule.wording import ValueStyle, format_count
 
 if TYPE_CHECKING:
     from ironrule.results.explanation import Explanation
@@ -52,25 +55,26 @@ class DomainSummary:
         count = len(feature.values) if kind == "seen" else 0  # an interval has more than the domain lists
         return cls(kind, feature.missing, feature.values[0], feature.values[-1], count)
 
-    def describe(self, style: ValueStyle = "quoted") -> str:
-        """The domain in a few words.
+    def describe(self, style: ValueStyle = "quoted", name: str = "", labels: Labels = NO_LABELS) -> str:
+        """The domain in a few words; ``labels`` may have texts for the values of the feature of that name.
 
         >>> DomainSummary("interval", False, 0.02, 1.95).describe(), DomainSummary("integers", True, 18, 75).describe()
         ('from 0.02 to 1.95', 'whole numbers from 18 to 75, or missing')
         """
-        ends = self.describe_range(style)
+        ends = self.describe_range(style, name, labels)
         text = {
             "interval": ends,
             "integers": f"whole numbers {ends}",
             "seen": f"the {format_count(self.count, 'value')} seen {ends}",
-            "list": ", ".join(format_value(value, style) for value in self.values[:MAX_LISTED_VALUES])
+            "list": ", ".join(name_value(name, value, labels, style) for value in self.values[:MAX_LISTED_VALUES])
             + (f", ... ({format_count(self.count, 'value')})" if self.count > MAX_LISTED_VALUES else ""),
         }[self.kind]
         return f"{text}, or missing" if self.missing and text else text or "missing"
 
-    def describe_range(self, style: ValueStyle = "quoted") -> str:
+    def describe_range(self, style: ValueStyle = "quoted", name: str = "", labels: Labels = NO_LABELS) -> str:
         """From the smallest to the largest."""
-        return f"from {format_value(self.low, style)} to {format_value(self.high, style)}"
+        ends = Component(name, ">=", self.low), Component(name, "<=", self.high)
+        return f"from {format_range(FeatureCondition(name, ends), labels, style)}"
 
     @property
     def is_interval(self) -> bool:
@@ -103,33 +107,38 @@ def describe_domains(explanation: Explanation, style: ValueStyle = "quoted") -> 
 
     Features of the rule come first; of many only a few are named.
     """
-    domains = explanation.domains
+    domains, labels = explanation.domains, explanation.labels
     named = dict.fromkeys(component.feature for component in explanation.rule.components)
     ordered = [name for name in (*named, *(n for n in domains if n not in named)) if name in domains]
     intervals = [name for name in ordered if domains[name].is_interval]
     seen = [name for name in ordered if domains[name].kind == "seen"]
     sentences = []
     if intervals:
-        ranges = [f"{name} {domains[name].describe_range(style)}" for name in intervals]
+        ranges = [
+            f"{name_feature(name, labels)} {domains[name].describe_range(style, name, labels)}" for name in intervals
+        ]
         shown = _join_some(ranges, "other number in its range", "other numbers in their ranges")
         sentences.append(f"The rule speaks of everyone with {shown}, whether such values were seen before or not.")
     if seen:
-        shown = _join_some(seen, "other feature", "other features")
+        shown = _join_some([name_feature(name, labels) for name in seen], "other feature", "other features")
         sentences.append(f"Among values seen: the rule says nothing of other values of {shown}.")
     sentences += [
-        _describe_new_value(name, explanation.instance[name], domains.get(name), style)
+        _describe_new_value(name, explanation.instance[name], domains.get(name), style, labels)
         for name, values in explanation.extended_values.items()
         if explanation.instance[name] in values
     ]
     return sentences
 
 
-def _describe_new_value(name: str, value: Value, domain: DomainSummary | None, style: ValueStyle) -> str:
+def _describe_new_value(
+    name: str, value: Value, domain: DomainSummary | None, style: ValueStyle, labels: Labels
+) -> str:
     """That no past row has a value of the row, and what was done about it."""
-    has = f"{name} missing" if value is None else f"{name} = {format_value(value, style)}"
+    shown = name_feature(name, labels)
+    has = f"{shown} missing" if value is None else f"{shown} = {name_value(name, value, labels, style)}"
     if value is None or domain is None or not domain.is_interval:
         return f"No past row has {has}: it counts as one more value, and the model itself says what it makes of it."
-    return f"No past row has {has}: the range of {name} was extended to it."
+    return f"No past row has {has}: the range of {shown} was extended to it."
 
 
 def describe_checked_values(explanation: Explanation) -> str:

@@ -154,7 +154,7 @@ def encode_own_components(components: InstanceComponents, bits: int) -> Componen
 
 def decode_rule(components: InstanceComponents, parts: ComponentIntervals, outcome: str) -> Rule:
     """The rule in the user's terms, its bounds at values of the domains."""
-    return Rule(tuple(decode_component(components, part) for part in parts), outcome)
+    return Rule(tuple(decode_component(components, part) for part in parts), outcome, components.space.labels)
 
 
 def decode_component(components: InstanceComponents, part: ComponentInterval) -> Component:

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from ironrule.arrays import Points
+from ironrule.rule.phrasing import format_change
 from ironrule.space.feature import Value, value_from_json, value_to_json
+from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.space.space import Space
-from ironrule.wording import escape_controls, format_value
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One feature's old and new value."""
+    """One feature's old and new value, and the labels that they are shown with."""
 
     feature: str
     before: Value
     after: Value
+    labels: Labels = field(default=NO_LABELS, repr=False, compare=False)
 
     def __str__(self) -> str:
-        return f"{escape_controls(self.feature)}: {format_value(self.before)} -> {format_value(self.after)}"
+        name, before, after = format_change(self)
+        return f"{name}: {before} -> {after}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +42,25 @@ class Counterfactual:
     @classmethod
     def from_point(cls, space: Space, instance: Points, point: Points) -> Counterfactual:
         """The counterfactual at a point, seen from the instance."""
-        return cls.from_values(space.decode_row(instance), space.decode_row(point))
+        return cls.from_values(space.decode_row(instance), space.decode_row(point), space.labels)
 
     @classmethod
-    def from_values(cls, before: Mapping[str, Value], after: Mapping[str, Value]) -> Counterfactual:
+    def from_values(
+        cls, before: Mapping[str, Value], after: Mapping[str, Value], labels: Labels = NO_LABELS
+    ) -> Counterfactual:
         """The counterfactual with these values, seen from those of the instance."""
-        return cls(
-            after, tuple([Change(name, before[name], new) for name, new in after.items() if before[name] != new])
-        )
+        changes = [Change(name, before[name], new, labels) for name, new in after.items() if before[name] != new]
+        return cls(after, tuple(changes))
+
+    @property
+    def labels(self) -> Labels:
+        """The labels that it is shown with."""
+        return self.changes[0].labels if self.changes else NO_LABELS
+
+    def with_labels(self, labels: Labels | Mapping[str, Any] | str | Path) -> Counterfactual:
+        """The same counterfactual, shown with these labels."""
+        parsed = Labels.parse(labels)
+        return replace(self, changes=tuple(replace(change, labels=parsed) for change in self.changes))
 
     def to_dict(self) -> dict[str, Any]:
         """The counterfactual as plain data."""
@@ -89,6 +104,13 @@ class LazyValue(Generic[T]):
         if self._known is None:
             self._known = (self._make(),)
         return self._known[0]
+
+    def apply(self, change: Callable[[T], T]) -> LazyValue[T]:
+        """What becomes of the value, computed when it is first read; at once where the value is known."""
+        changed = LazyValue(lambda: change(self.get()))
+        if self._known is not None:
+            changed.get()
+        return changed
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore_value, (self._known,)

@@ -92,7 +92,7 @@ class InstanceComponents:
 
     def rule(self, bits: int, outcome: str, box: Box | None = None) -> Rule:
         """A rule in the user's terms, its bounds where a wider box has them."""
-        return Rule(tuple([self.component(bit, box) for bit in list_members(bits)]), outcome)
+        return Rule(tuple([self.component(bit, box) for bit in list_members(bits)]), outcome, self.space.labels)
 
     def box(self, bits: int) -> Box:
         """Where the rule holds."""

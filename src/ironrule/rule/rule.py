@@ -13,7 +13,8 @@ import keyword
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from ironrule.errors import InputError, TableError, describe_value
 from ironrule.rule.phrasing import UNNAMED_OUTCOME, phrase_comparison, phrase_conditions, phrase_rule
 from ironrule.space.codes import look_up_codes
 from ironrule.space.feature import Feature, Value, value_from_json, value_to_json
+from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.space.table import TableColumn, narrow_column, read_table, to_python_value
 
 PANDAS_RESERVED_NAMES = ("inf", "Inf", "datetime", "True", "False")
@@ -190,6 +192,8 @@ def _format_sql_value(value: Value) -> str:
 class Rule:
     """Everyone who satisfies all components gets the outcome. No components: everyone does.
 
+    ``labels`` say how the rule is shown; without them it is shown with its own names and values, and can be parsed.
+
     >>> rule = Rule((Component("income", "<=", 500), Component("accounts", ">=", 4)), outcome="denied")
     >>> print(rule)
     Everyone with income <= 500 and accounts >= 4 gets: denied.
@@ -197,6 +201,7 @@ class Rule:
 
     components: tuple[Component, ...]
     outcome: str = UNNAMED_OUTCOME
+    labels: Labels = field(default=NO_LABELS, repr=False, compare=False)
 
     @property
     def cardinality(self) -> int:
@@ -221,14 +226,12 @@ class Rule:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """The components as text, with ``F <= v`` and ``F >= v`` read as ``F = v``."""
+        """The conditions as text, one per feature, as people count them."""
         return phrase_conditions(self)
 
-    @property
-    def cardinality_text(self) -> str:
-        """The cardinality in words, with a hint where the conditions are fewer."""
-        hint = " (an equality on an ordered feature counts as two)" if len(self.conditions) < len(self) else ""
-        return f"{self.cardinality}{hint}"
+    def with_labels(self, labels: Labels | Mapping[str, Any] | str | Path) -> Rule:
+        """The same rule, shown with these labels."""
+        return replace(self, labels=Labels.parse(labels))
 
     def to_query(self) -> str:
         """The rule as a pandas query; one that holds everywhere for the empty rule."""

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -47,6 +48,7 @@ from ironrule.wording import format_count
 SpaceDocument = dict[str, Any]
 MAX_GRID_VALUES = 1_000_000
 KIND_NAMES: dict[type, str] = {list: "a list", bool: "true or false", str: "a string"}
+BARE_KEY = re.compile("[A-Za-z0-9_-]+")
 FEATURE_KEYS = {"kind", "values", "grid", "missing", "columns", "label", "unit", "interval", *ROLE_KEYS}
 
 
@@ -94,9 +96,9 @@ def parse_features(document: SpaceDocument, table: Table | None) -> tuple[tuple[
     """The features and the constraints that a document declares."""
     if not isinstance(document, Mapping):
         raise SpaceError(expected="a space must be a mapping with 'features'", got=describe_value(document))
-    unknown = set(document) - {"features", "constraints"}
+    unknown = set(document) - {"features", "constraints", "labels"}
     if unknown:
-        rule = "a space may only have the keys 'features' and 'constraints'"
+        rule = "a space may only have the keys 'features', 'constraints' and 'labels'"
         raise SpaceError(expected=rule, got=", ".join(sorted(map(describe_value, unknown))))
     entries = document.get("features", {})
     if not isinstance(entries, dict) or not entries:
@@ -216,6 +218,8 @@ def to_toml(document: SpaceDocument, inferred: SpaceDocument, max_values: int = 
     """A document as TOML; a domain of more than ``max_values`` is left out where it is the ``inferred`` one."""
     observed = inferred["features"]
     lines = [f"constraints = {_format_toml(document.get('constraints', []))}"]
+    if "labels" in document:
+        lines.append(f"labels = {_format_toml(document['labels'])}")
     for name, entry in document["features"].items():
         lines += ["", f"[features.{_format_toml_scalar(name)}]"]
         seen, many = observed.get(name, {}), len(entry["values"]) > max_values and "columns" not in entry
@@ -232,10 +236,14 @@ def _format_toml(value: Any) -> str:
     if isinstance(value, (datetime.date, datetime.datetime)):
         return value.isoformat()
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_format_toml(item)}" for key, item in value.items()) + " }"
+        return "{ " + ", ".join(f"{_format_toml_key(key)} = {_format_toml(item)}" for key, item in value.items()) + " }"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_format_toml(item) for item in value) + "]"
     return _format_toml_scalar(value)
+
+
+def _format_toml_key(key: str) -> str:
+    return key if BARE_KEY.fullmatch(key) else _format_toml_scalar(key)
 
 
 def _format_toml_scalar(value: Any) -> str:

@@ -53,4 +53,5 @@ def reduce_space(space: Space, kept: Iterable[int]) -> ReducedSpace:
     places = np.array(sorted({*kept}) or [0], dtype=np.intp)
     if len(places) == len(space):
         return ReducedSpace(space, space, places)
-    return ReducedSpace(space, Space(tuple(space.features[j] for j in places.tolist()), space.constraints), places)
+    features = tuple(space.features[j] for j in places.tolist())
+    return ReducedSpace(space, Space(features, space.constraints, space.labels), places)

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,7 @@ from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Feature, Value, is_missing, parse_date
 from ironrule.space.files import build_document, parse_features, read_document
 from ironrule.space.infer import InferenceOptions, OneHotOption, infer_features
+from ironrule.space.labels import NO_LABELS, FeatureText, Labels
 from ironrule.space.roles import ROLE_KEYS, Role, parse_roles
 from ironrule.space.sources import as_source
 from ironrule.space.table import (
@@ -66,6 +67,7 @@ class Space:
 
     features: tuple[Feature, ...]
     constraints: tuple[Constraint, ...] = ()
+    labels: Labels = field(default=NO_LABELS, repr=False, compare=False)  # those of the features are among them
     feasible: FeasibleRegion = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -85,6 +87,7 @@ class Space:
             if constraint.mentions_instance:
                 rule = "a constraint on the space must refer to cf only, not to x"
                 raise ConstraintError(expected=rule, got=describe_value(str(constraint)))
+        object.__setattr__(self, "labels", _add_feature_labels(self.labels, self.features))
         predicates = [bind_constraint(constraint, self.features) for constraint in self.constraints]
         object.__setattr__(self, "feasible", build_feasible_region(self.features, predicates))
 
@@ -136,11 +139,15 @@ class Space:
     def from_dict(cls, document: SpaceDocument, table: Any = None) -> Space:
         """A space as :meth:`to_dict` or a file declares it."""
         features, constraints = parse_features(document, None if table is None else read_table(table))
-        return cls(features, tuple(as_constraint(c) for c in constraints))
+        space = cls(features, tuple(as_constraint(c) for c in constraints))
+        return space.with_labels(Labels.from_dict(document["labels"])) if "labels" in document else space
 
     def to_dict(self) -> SpaceDocument:
         """The space as plain data, the whole of every domain included."""
-        return build_document(self.features, [str(constraint) for constraint in self.constraints])
+        document = build_document(self.features, [str(constraint) for constraint in self.constraints])
+        if self.labels != _add_feature_labels(NO_LABELS, self.features):  # more than a label and a unit per feature
+            document["labels"] = self.labels.to_dict()
+        return document
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -189,6 +196,7 @@ class Space:
         change nothing that is claimed, and so are left out of it.
         """
         document = self.to_dict()
+        document.pop("labels", None)
         for entry in document["features"].values():
             for key in ("label", "unit", *ROLE_KEYS):
                 entry.pop(key, None)
@@ -282,21 +290,30 @@ class Space:
         """The same space with the row's values added to the domains that lack them."""
         return replace(self, features=tuple(_extend_domain(feature, row) for feature in self.features))
 
-    def with_labels(self, labels: Mapping[str, str], units: Mapping[str, str] | None = None) -> Space:
-        """The same space with labels and units, by feature, for plots and reports; its fingerprint stays.
+    def with_labels(
+        self, labels: Labels | Mapping[str, Any] | str | Path, units: Mapping[str, str] | None = None
+    ) -> Space:
+        """The same space with labels for all that is shown; its fingerprint stays.
+
+        ``labels`` are :class:`Labels`, the same as plain data, or the path of a labels file; ``units`` are those of
+        features. Raises SpaceError, with the nearest name, for a feature or a value that the space does not have.
 
         >>> space = Space((Feature("age", (20, 30), ordered=True),))
         >>> space.with_labels({"age": "Age"}, {"age": "years"})["age"].unit
         'years'
         """
-        units = units or {}
-        for name in (*labels, *units):
-            self.index(name)
+        chosen = Labels.parse(labels)
+        if units:
+            texts = {name: replace(chosen.features.get(name, FeatureText()), unit=unit) for name, unit in units.items()}
+            chosen = replace(chosen, features={**chosen.features, **texts})
+        chosen.check_features(self.features)
+        whole = [f for f in self.features if f.ordered and f.naturally_ordered and f.has_only_integers and f.values]
+        chosen = chosen.extend(self.labels).mark_complete({f.name: (f.values[0], f.values[-1]) for f in whole})
         labelled = (
-            replace(feature, label=labels.get(feature.name, feature.label), unit=units.get(feature.name, feature.unit))
+            replace(feature, label=chosen.get_label(feature.name), unit=chosen.get_unit(feature.name))
             for feature in self.features
         )
-        return replace(self, features=tuple(labelled))
+        return replace(self, features=tuple(labelled), labels=chosen)
 
     def with_roles(self, roles: Mapping[str, Role | str]) -> Space:
         """The same space with roles by feature, such as ``{"age": "immutable"}``; its fingerprint stays.
@@ -315,6 +332,16 @@ class Space:
         kinds = f"{ordered} ordered, {len(self) - ordered} nominal"
         text = f"Space({format_count(len(self), 'feature')}: {kinds}; {format_size(self.size)} points"
         return text + (f"; {format_count(len(self.constraints), 'constraint')})" if self.constraints else ")")
+
+
+def _add_feature_labels(labels: Labels, features: Iterable[Feature]) -> Labels:
+    """The labels, with those of features that they say nothing about."""
+    own = {
+        feature.name: FeatureText(feature.label, feature.unit)
+        for feature in features
+        if (feature.label or feature.unit) and feature.name not in labels.features
+    }
+    return replace(labels, features={**labels.features, **own}) if own else labels
 
 
 def _read_source_values(data: Any, columns: Sequence[str] | None, progress: bool | None) -> Table | None:

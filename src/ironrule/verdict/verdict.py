@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import total_ordering
 from typing import Any
@@ -27,6 +27,7 @@ import numpy as np
 from ironrule.arrays import Points
 from ironrule.errors import InputError, describe_value
 from ironrule.rule.counterfactual import Counterfactual
+from ironrule.space.labels import Labels
 from ironrule.verdict.certificate import Certificate
 from ironrule.wording import format_count, format_percent_down, round_share_up
 
@@ -138,6 +139,13 @@ def verdict_from_dict(data: Mapping[str, Any]) -> Verdict:
             return Unrefuted(data["tried"], data["samples"], data["confidence"], data.get("explored", 0.0))
         case other:
             raise InputError(expected="a verdict must be proven, refuted or unrefuted", got=describe_value(other))
+
+
+def label_verdict(verdict: Verdict, labels: Labels) -> Verdict:
+    """The same verdict, its counterfactual shown with these labels."""
+    if not isinstance(verdict, Refuted):
+        return verdict
+    return replace(verdict, counterfactual=verdict.counterfactual.with_labels(labels))
 
 
 @total_ordering

@@ -282,3 +282,20 @@ def test_a_network_in_an_onnx_file_is_read_and_its_rule_proven(run, tmp_path: Pa
     assert result.code == 0, result.err
     assert "Everyone with income <= 1 and debt >= 2 gets" in result.text or "debt >= 2 gets" in result.text
     assert "Verdict: proven" in result.text
+
+
+def test_converted_trees_and_pmml_files_are_read_and_their_rules_proven(run, tmp_path: Path):
+    pytest.importorskip("onnxruntime")
+    forest = Path(__file__).parents[2] / "model" / "readers" / "onnx_files" / "columns_forest.onnx"
+    (tmp_path / "people.csv").write_text("income,age,home\n1,3,rent\n5,16,own\n2,9,other\n6,2,own\n,12,rent\n")
+    card = """<PMML version="4.4"><DataDictionary><DataField name="income" dataType="double"/></DataDictionary>
+      <Scorecard functionName="regression"><MiningSchema><MiningField name="income"/></MiningSchema>
+      <Characteristics><Characteristic>
+        <Attribute partialScore="1"><SimplePredicate field="income" operator="lessThan" value="4"/></Attribute>
+        <Attribute partialScore="2"><True/></Attribute>
+      </Characteristic></Characteristics></Scorecard></PMML>"""
+    (tmp_path / "card.pmml").write_text(card)
+    for model, options in ((forest, ["--desired", "1"]), (tmp_path / "card.pmml", ["--threshold", "1.5"])):
+        result = run("explain", str(model), str(tmp_path / "people.csv"), "--row", "0", *options)
+        assert result.code == 0, result.err
+        assert "Verdict: proven" in result.text

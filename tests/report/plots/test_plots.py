@@ -74,7 +74,7 @@ def test_a_wider_rule_that_is_not_proven_is_not_shown(explanation):
 def test_a_missing_value_is_marked_in_its_own_place():
     explainer = ironrule.Explainer(lambda table: table["income"] >= 300, past(), space=SPACE)
     found = explainer.explain(ROW | {"income": None}, "minimum", k=1)
-    assert str(found.rule) == "Everyone with income = missing gets: a score of at most 0.5."
+    assert str(found.rule) == "Everyone with Monthly income = missing gets: a score of at most 0.5."
     (condition,) = build_conditions_plot(found).conditions
     assert (condition.condition, condition.own_value) == ("= not given", "not given")
     assert condition.span == (0.93, 1.0)
@@ -122,7 +122,7 @@ def test_an_explanation_read_back_shows_what_it_has_and_says_what_is_missing(exp
     plot = build_conditions_plot(bare)
     assert plot.notes == (conditions.NO_HISTORY,)
     assert [condition.bars for condition in plot.conditions] == [(), ()]
-    assert [condition.condition for condition in plot.conditions] == ["≤ 500", "= rent"]
+    assert [condition.condition for condition in plot.conditions] == ["≤ 500 EUR", "= rent"]
     income = plot.conditions[0]
     assert income.wider_span is not None
     assert income.wider_span[1] > income.span[1]

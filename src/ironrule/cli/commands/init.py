@@ -23,7 +23,7 @@ from ironrule.cli.project import DATA_ENDINGS, PROJECT_FILE
 from ironrule.errors import InputError
 
 NAME, HELP = "init", "write a project file, so that other commands need less"
-MODEL_ENDINGS = (".skops", ".onnx", *PICKLE_ENDINGS)
+MODEL_ENDINGS = (".skops", ".onnx", ".pmml", *PICKLE_ENDINGS)
 MAX_LISTED_CLASSES = 20
 
 

@@ -15,6 +15,7 @@ from ironrule.cli import options as shared
 from ironrule.cli.files import read_data
 from ironrule.cli.inputs import read_space
 from ironrule.cli.output import CommandResult
+from ironrule.space.labels import DEFAULT_LANGUAGE
 from ironrule.wording import format_count
 
 NAME, HELP = "reasons", "check a catalogue of reasons"
@@ -27,7 +28,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("catalogue", metavar="CATALOGUE", type=Path, nargs="?", help=text)
     shared.need_files(parser, "CATALOGUE")
     shared.add_data_options(parser)
-    parser.add_argument("--language", metavar="LANGUAGE", default="en", help="of the sentences (default en)")
 
 
 def run(options: argparse.Namespace) -> CommandResult:
@@ -36,10 +36,11 @@ def run(options: argparse.Namespace) -> CommandResult:
 
     catalogue = ReasonCatalogue.from_file(options.catalogue)
     space = read_space(options, read_data(options.data, options.target))
-    missing = catalogue.find_missing(space.features, options.language)
+    language = options.language or DEFAULT_LANGUAGE
+    missing = catalogue.find_missing(space.features, language)
     unknown = sorted({feature for feature, _ in catalogue.entries} - {*space.names})
     lines = [f"missing: {name}" for name in missing] + [f"no such feature: {name}" for name in unknown]
     count = format_count(len(missing), "entry is", "entries are")
-    text = "\n".join([*lines, f"{count} missing in the language {options.language!r}."])
-    data = {"language": options.language, "missing": missing, "unknown": unknown}
+    text = "\n".join([*lines, f"{count} missing in the language {language!r}."])
+    data = {"language": language, "missing": missing, "unknown": unknown}
     return CommandResult(text, lambda: data, code=1 if missing or unknown else 0)

@@ -38,7 +38,9 @@ AUDIT_HEADS_HELP = f"where the hash of every record is written too: a file, or s
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     group = parser.add_argument_group("model")
-    group.add_argument("--model", metavar="MODEL", type=Path, help="a fitted model: .skops, .onnx, or .pkl if trusted")
+    group.add_argument(
+        "--model", metavar="MODEL", type=Path, help="a fitted model: .skops, .onnx, .pmml, or .pkl if trusted"
+    )
     shared.add_desired_and_trust_options(group)
     shared.add_robustness_options(group)
     group = parser.add_argument_group("data")

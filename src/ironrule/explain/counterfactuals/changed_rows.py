@@ -30,7 +30,7 @@ def build_changed_row(context: ExplainerContext, query: BoxQuery, changed: Mappi
     """The row with other values of some features, which are numbered as in the search."""
     before = context.space.decode_row(query.case.user_instance)
     new = {query.case.space.names[j]: value for j, value in changed.items()}
-    return Counterfactual.from_values(before, {**before, **new})
+    return Counterfactual.from_values(before, {**before, **new}, context.space.labels)
 
 
 def ask_about_rows(context: ExplainerContext, rows: Sequence[Row], meter: Meter | None = None) -> BoolArray:
@@ -149,4 +149,4 @@ def _keep_exact(item: Counterfactual, row: Row) -> Counterfactual:
     moved = {name: value for name, value in item.values.items() if row[name] != value}
     if not moved:
         return item
-    return replace(Counterfactual.from_values({**row, **before}, row), exact=moved)
+    return replace(Counterfactual.from_values({**row, **before}, row, item.labels), exact=moved)

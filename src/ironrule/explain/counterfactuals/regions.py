@@ -339,9 +339,9 @@ class _RegionBuilder:
         before = {**self.values, **{name: value for name, value in self.before.items() if name in self.values}}
         # What stays as it is belongs to the rule: without it, the rule would speak of people who get another outcome.
         components = [part for name in self.values for part in self._list_components(name)]
-        rule = Rule(tuple(components), DESIRED_OUTCOME)
+        rule = Rule(tuple(components), DESIRED_OUTCOME, self.context.space.labels)
         return CounterfactualRegion(
-            counterfactual=Counterfactual.from_values(before, self.values),
+            counterfactual=Counterfactual.from_values(before, self.values, self.context.space.labels),
             rule=rule,
             rounded=replace(rule, components=tuple(map(self._round, components))),
             ranges=tuple(self._describe_range(name, before[name]) for name in self.varying),

@@ -28,6 +28,8 @@ from ironrule.model.model_input import DEFAULT_CONVERSION, InputConversion
 from ironrule.model.normal_form.tree_sum import Reader, TreeSum
 from ironrule.model.protocol import NormalForm, Unreadable, require_readable
 from ironrule.model.readers.catboost_models import read_catboost
+from ironrule.model.readers.file_formats.onnx_trees import read_onnx_model
+from ironrule.model.readers.file_formats.pmml_models import read_pmml
 from ironrule.model.readers.handwritten_models import read_handwritten_model
 from ironrule.model.readers.interpret_models import read_ebm
 from ironrule.model.readers.library_class import get_library_class_name
@@ -56,6 +58,8 @@ TREE_SUM_READERS: tuple[Reader, ...] = (
     read_ebm,
     read_gam,
     read_handwritten_model,
+    read_onnx_model,
+    read_pmml,
 )
 
 OTHER_READERS: tuple[Callable[[Any, tuple[Any, ...], float | None], NormalForm | None], ...] = (

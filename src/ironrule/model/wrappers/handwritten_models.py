@@ -22,11 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array, IntpArray
-from ironrule.errors import InputError, ModelError, TableError, describe_value
-from ironrule.model.model_input import as_matrix
+from ironrule.errors import InputError, ModelError, describe_value
+from ironrule.model.model_input import read_columns
 from ironrule.rule.rule import Rule
 from ironrule.space.feature import Value, is_missing, value_from_json, value_to_json
-from ironrule.space.table import read_table, require_columns
+from ironrule.space.table import read_table
 from ironrule.wording import format_count
 
 Labels = tuple[Any, Any]
@@ -197,18 +197,6 @@ def _find_missing(values: AnyArray) -> BoolArray:
 def list_columns(parts: Sequence[Bins]) -> tuple[str, ...]:
     """The columns of these, each once, in order."""
     return tuple(dict.fromkeys(part.column for part in parts))
-
-
-def read_columns(table: Any, names: Sequence[str]) -> dict[str, AnyArray]:
-    """These columns of a table as a model sees them; an array must have just them, in this order."""
-    if isinstance(table, np.ndarray):
-        if table.ndim != 2 or table.shape[1] != len(names):
-            raise TableError(expected=f"an array must have the columns {', '.join(names)}", got=f"shape {table.shape}")
-        seen = as_matrix(table)
-        return {name: seen[:, place] for place, name in enumerate(names)}
-    read = read_table(table)
-    require_columns(names, read.names)
-    return {name: as_matrix(read.frame.select(name).to_native())[:, 0] for name in names}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,22 +14,24 @@ network is asked. ONNX is what torch, Keras and many more export to; onnxruntime
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ironrule.arrays import AnyArray, Float64Array
 from ironrule.errors import InputError, MissingExtraError, ModelError, describe_value
 from ironrule.model.model_input import as_matrix
+from ironrule.model.wrappers.onnx_files import load_onnx_file, open_onnx_session
+from ironrule.model.wrappers.pretrained import PretrainedModel, require_distinct_classes
 from ironrule.wording import format_count
 
 
-class TrainedNetwork(ABC):
+class TrainedNetwork(PretrainedModel):
     """A network with the methods of a fitted estimator; not frozen, because scikit-learn sets its attributes."""
 
     classes: Sequence[Any] | None
@@ -99,42 +101,10 @@ class TrainedNetwork(ABC):
             )
         return answers
 
-    def fit(self, table: Any, labels: Any = None) -> Self:  # noqa: ARG002  # scikit-learn calls it with both
-        """The network itself: it is trained already. So a Pipeline that ends in it fits its other steps alone."""
-        return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def __sklearn_clone__(self) -> Self:
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.utils import ClassifierTags, InputTags, RegressorTags, Tags, TargetTags
-
-        classifies = self.classes is not None
-        return Tags(
-            estimator_type="classifier" if classifies else "regressor",
-            target_tags=TargetTags(required=False),
-            classifier_tags=ClassifierTags() if classifies else None,
-            regressor_tags=None if classifies else RegressorTags(),
-            input_tags=InputTags(sparse=True),
-            requires_fit=False,
-        )
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  # scikit-learn passes it
-        """Nothing that a search could set: the network is as it is."""
-        return {}
-
-
-def require_distinct_classes(classes: Sequence[Any] | None) -> None:
-    """Raise InputError unless these are at least two distinct labels, or None."""
-    if classes is not None and (isinstance(classes, str) or len(classes) < 2 or len(set(classes)) < len(classes)):
-        raise InputError(
-            expected="classes must be at least two distinct labels in the order of the network's outputs, or None for "
-            "a regression",
-            got=describe_value(classes),
-        )
+    @property
+    def is_classifier(self) -> bool:
+        """Whether it answers labels; numbers otherwise."""
+        return self.classes is not None
 
 
 def raise_unknown_outputs(network: str) -> NoReturn:
@@ -288,7 +258,6 @@ ONNX_SCORES = frozenset(
 )
 
 ONNX_PROBABILITIES = frozenset(("Sigmoid", "Softmax"))
-ONNX_THREADS = 1  # small networks are run many times
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +291,7 @@ class OnnxNetwork(TrainedNetwork):
 
     def __post_init__(self) -> None:
         require_distinct_classes(self.classes)
-        model = _load_onnx(self.source)
+        model = load_onnx_file(self.source)
         self.source = model.SerializeToString()
         self.signature = _read_signature(model.graph, self.output)
         self._session = []
@@ -353,7 +322,7 @@ class OnnxNetwork(TrainedNetwork):
     @property
     def model(self) -> Any:
         """The model as onnx has it, functions of its own put in their places."""
-        return _load_onnx(self.source)
+        return load_onnx_file(self.source)
 
     @property
     def n_features_in_(self) -> int:
@@ -373,37 +342,10 @@ class OnnxNetwork(TrainedNetwork):
     def _run(self, numbers: AnyArray, size: int) -> AnyArray:
         """The outputs of some rows; where the model takes a fixed number of them, the last one fills up."""
         if not self._session:
-            self._session.append(_open_session(self.source))
+            self._session.append(open_onnx_session(self.model.SerializeToString()))
         filled = np.concatenate([numbers, np.repeat(numbers[-1:], size - len(numbers), axis=0)])
         answers = self._session[0].run([self.signature.output], {self.signature.input: filled})[0]
         return np.asarray(answers).reshape(size, -1)[: len(numbers)]
-
-
-def _load_onnx(source: str | Path | bytes) -> Any:
-    try:
-        import onnx
-        from onnx import inliner
-    except ImportError:
-        raise MissingExtraError("onnx", "onnx", "an OnnxNetwork") from None
-    if not isinstance(source, bytes):
-        model = onnx.load(str(source))
-    else:
-        try:
-            model = onnx.load_model_from_string(source)
-        except Exception as error:  # of the parser, which has no class of its own
-            raise InputError(f"these bytes are not an ONNX model: {error}") from error
-    return inliner.inline_local_functions(model) if model.functions else model
-
-
-def _open_session(model: Any) -> Any:
-    try:
-        import onnxruntime
-    except ImportError:
-        raise MissingExtraError("onnxruntime", "onnx", "running an OnnxNetwork") from None
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    options.intra_op_num_threads = ONNX_THREADS
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def _read_signature(graph: Any, output: str | None) -> OnnxSignature:

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from ironrule.errors import InputError
-from ironrule.results.reasons import DEFAULT_LANGUAGE, read_toml
+from ironrule.space.labels import DEFAULT_LANGUAGE, read_toml
+from ironrule.wording import group_digits
 
 SECTIONS = ("numbers", "values", "letter", "reasons", "worth")
 DIRECTIONS = ("ltr", "rtl")
@@ -60,11 +61,7 @@ class NoticeLanguage:
             return str(number)
         digits = f"{_find_decimal(number):f}"
         digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
-        whole, point, rest = digits.partition(".")
-        if grouped:
-            whole = f"{int(whole):,}" if whole != "-0" else whole
-        decimal, thousands = self.sentences["numbers.decimal"], self.sentences["numbers.thousands"]
-        return whole.replace(",", thousands) + (decimal + rest if point else "")
+        return group_digits(digits, self.sentences["numbers.decimal"], self.sentences["numbers.thousands"], grouped)
 
     def format_percent(self, share: float) -> str:
         """A share in percent."""

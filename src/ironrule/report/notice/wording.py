@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ironrule.report.notice.language import NoticeLanguage
-from ironrule.results.notice import FeatureText, choose_text
 from ironrule.rule.phrasing import MAX_LISTED, FeatureCondition, FeatureLabels
 from ironrule.rule.rule import Component
 from ironrule.space.feature import Value
+from ironrule.space.labels import FeatureText, choose_text
 from ironrule.wording import format_value
 
 LEAST_GROUPED = 10_000  # numbers without a unit are grouped from here on: smaller ones may be years
@@ -79,7 +79,7 @@ class NoticeWording:
         chosen, unit = self._get_text(feature).number_format, self._get_unit(feature)
         if chosen == "percent":
             return self.language.format_percent(value)
-        grouped = chosen == "grouped" or (chosen is None and (bool(unit) or abs(value) >= LEAST_GROUPED))
+        grouped = chosen in ("grouped", "currency") or (chosen is None and (bool(unit) or abs(value) >= LEAST_GROUPED))
         text = self.language.format_number(value, grouped)
         return self.language.phrase("numbers.percent", number=text) if unit == "%" else text
 

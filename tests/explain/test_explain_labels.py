@@ -1,0 +1,89 @@
+"""Labels of an explainer: results carry them, documents keep them, and nothing that is claimed changes."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+import ironrule
+from ironrule.space.labels import Labels
+
+LABELS = {
+    "income": {"label": "Monthly income", "unit": "EUR", "format": "grouped"},
+    "job": {"label": "Job", "values": {"0": {"en": "none", "de": "keine"}}},
+    "outcomes": {0: {"en": "denied", "de": "abgelehnt"}, 1: "approved"},
+}
+ROWS = pd.DataFrame(
+    [(income, job) for income in (500, 1500, 2500, 3500) for job in (0, 1, 2)] * 9, columns=["income", "job"]
+)
+PAID = ((ROWS["income"] > 1000) & (ROWS["job"] > 0) | (ROWS["income"] > 3000)).astype(int)
+ROW = {"income": 1500, "job": 0}
+
+
+@pytest.fixture(scope="module")
+def model() -> DecisionTreeClassifier:
+    return DecisionTreeClassifier(random_state=0).fit(ROWS, PAID)
+
+
+def explain(model, labels, **options):
+    return ironrule.Explainer(model, ROWS, desired=1, labels=labels, **options)
+
+
+def test_an_explanation_is_said_in_labels_and_read_back_with_them(model):
+    found = explain(model, LABELS).explain(ROW)
+    read = ironrule.Explanation.from_json(found.to_json())
+    for one in (found, read, ironrule.Explanation.from_json(read.to_json())):
+        assert "Monthly income" in str(one)
+        assert "Monthly income" in one._repr_html_()
+        assert one.shown.rule.conditions[0].startswith("Monthly income <= ")
+        assert str(one.shown.rule).endswith("gets: denied.")
+        assert "Job: none -> 1" in str(one)
+    german = read.with_labels(read.labels.with_language("de"))
+    assert str(german.rule).endswith("gets: abgelehnt.")
+    assert "Job: keine -> 1" in str(german)
+
+
+def test_labels_change_no_claim(model):
+    plain, labelled = explain(model, None).explain(ROW), explain(model, LABELS).explain(ROW)
+    documents = [one.to_dict() for one in (plain, labelled)]
+    for document in documents:
+        for name in ("statistics", "digest"):
+            del document[name]
+    assert documents[1].pop("labels") == Labels.from_dict(LABELS).to_dict()
+    assert documents[0] == documents[1]
+    assert ironrule.check(labelled.to_json(), model, ROWS, desired=1).status == "proven"
+
+
+def test_a_document_with_labels_that_are_none_is_refused(model):
+    from ironrule.verdict.digest import add_digest
+
+    document = explain(model, LABELS).explain(ROW).to_dict() | {"labels": {"features": {"shoe": {}}}}
+    with pytest.raises(ironrule.InputError, match="unknown feature 'shoe' in the labels"):
+        ironrule.Explanation.from_dict(add_digest(document))
+
+
+def test_ladders_changes_and_judgements_are_said_in_labels(model):
+    explainer = explain(model, LABELS)
+    ladder = explainer.ladder(ROW)
+    for one in (ladder, ironrule.Ladder.from_json(ladder.to_json())):
+        assert "Monthly income" in str(one.short.rule)
+        assert "Monthly income" in str(one)
+    assert "Job: none -> 1" in str(explainer.counterfactuals(ROW))
+    assert "gets: denied" in str(explainer.judge(ROW, ["income <= 1500", "job = 0"]))
+    assert all("gets: denied" in str(one.rule) for one in explainer.rules(ROW))
+
+
+def test_a_space_brings_its_labels(model):
+    space = ironrule.Space.infer(ROWS).with_labels(LABELS)
+    assert "Monthly income" in str(explain(model, None, space=space).explain(ROW))
+    own = explain(model, {"income": "Wage"}, space=space)
+    assert own.labels.get_label("income") == "Wage"
+    assert own.labels.get_label("job") == "Job"
+
+
+def test_labels_that_do_not_fit_are_refused_before_the_data_is_read(model):
+    with pytest.raises(ironrule.SpaceError, match="did you mean 'income'"):
+        explain(model, {"incone": "Income"})
+    with pytest.raises(ironrule.OutcomeError, match="unknown outcome '2'"):
+        explain(model, {"outcomes": {"2": "denied"}})
