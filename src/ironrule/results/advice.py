@@ -107,7 +107,7 @@ class SuggestedChanges(Sequence[Counterfactual]):
         limits = {name: ChangeLimit(tuple(one["moves"]), one["reason"]) for name, one in data["limits"].items()}
         cost = Cost.from_dict(data["cost"]) if "cost" in data else DEFAULT_COST
         resolution = float(data.get("resolution", 0.0))
-        return cls(items, bool(data["proven"]), bool(data["complete"]), limits, resolution, cost)
+        return cls(items, bool(data["proven"]), bool(data["complete"]), limits=limits, resolution=resolution, cost=cost)
 
     def with_labels(self, labels: Labels) -> SuggestedChanges:
         """The same changes, shown with these labels."""

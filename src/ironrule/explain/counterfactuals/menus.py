@@ -56,7 +56,7 @@ def build_menu(
     )
     entries = []
     for one in listing:
-        best, proven = _find_cheapest(context, row, options, changes, one, meter)
+        best, proven = _find_cheapest(context, row, options, changes, one=one, meter=meter)
         entries.append(builder.build(" + ".join(one.features), one.features, best, proven, minimal=one.minimal))
     instance = context.space.decode_row(decide_row(context, row)[0])
     return ChangeMenu(
@@ -112,7 +112,7 @@ def list_change_sets(
     meter, builder = options.start_meter(), _build_entry_builder(context, row, options, changes)
 
     def add_cheapest(one: ChangeSet) -> ChangeSet:
-        best, proven = _find_cheapest(context, row, options, changes, one, meter)
+        best, proven = _find_cheapest(context, row, options, changes, one=one, meter=meter)
         entry = builder.build("", one.features, best, proven)
         return replace(one, counterfactual=best, proven=proven, cost=entry.cost)
 

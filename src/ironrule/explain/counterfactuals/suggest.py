@@ -142,5 +142,5 @@ def add_changes(
     context, row = extend_to_row(context, dict(explanation.instance))
     instance, seed = context.space.encode_row(row, ignore=context.table.names), explanation.statistics.seed
     seconds = parse_budget(budget).seconds
-    lazy = LazyValue(lambda: suggest_changes(context, instance, k, seed, seconds, cost))
+    lazy = LazyValue(lambda: suggest_changes(context, instance, k, seed, seconds=seconds, cost=cost))
     return replace(explanation, lazy_changes=lazy)

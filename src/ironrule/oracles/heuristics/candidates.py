@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ironrule.arrays import Float64Array, Int64Array, IntpArray, Points
+from ironrule.arrays import Float64Array, Int32Array, IntpArray, Points
 from ironrule.errors import InputError
 from ironrule.oracles.heuristics.encoding import NumericEncoding
 from ironrule.oracles.protocol import BoxQuery, Case, Run
@@ -73,7 +73,7 @@ class CandidateSearch:
         return kept
 
 
-def list_distinct_points(points: Points, sizes: Int64Array) -> Points:
+def list_distinct_points(points: Points, sizes: Int32Array) -> Points:
     """The distinct points in lexicographic order, as ``np.unique`` over rows gives them, where it can be done by one
     number for each point in a tenth of the time.
     """
