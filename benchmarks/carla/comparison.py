@@ -129,6 +129,8 @@ def _write_own_line(bench: Bench, system: System, settings: Settings) -> Line:
             measured.append(bench.measure(answers.answers))
             taken += answers.taken
             first.append(answers.first)
+    if not measured:
+        return {"system": system.name, "who": "ours", "note": "no time was left"}
     line = bench.write_line(system, "ours", *measured)
     return {**line, "CPU s": float(np.mean(taken)), "set-up CPU s": float(np.max(first))}
 
