@@ -21,7 +21,7 @@ from playwright.sync_api import Browser, sync_playwright
 from xgboost import XGBClassifier
 
 from benchmarks.data import heloc
-from ironrule import Explainer, Ladder, NoticeOptions, ReasonCatalogue, Space
+from ironrule import Explainer, Ladder, NoticeOptions, ReasonCatalogue, ReportOptions, Space
 
 HERE = Path(__file__).parent
 PICTURES = HERE.parent / "docs" / "pictures"
@@ -73,10 +73,9 @@ def main() -> None:
     """Build the ladder, write its pages, draw them."""
     ladder = build_ladder()
     print(ladder)
-    notice = NoticeOptions(
-        catalogue=ReasonCatalogue.from_file(REASONS), labels=LABELS, date=datetime.date(2026, 3, 31), fields=FIELDS
-    )
-    letter = ladder.to_html("person")
+    day = datetime.date(2026, 3, 31)
+    notice = NoticeOptions(catalogue=ReasonCatalogue.from_file(REASONS), labels=LABELS, date=day, fields=FIELDS)
+    letter = ladder.to_html("person", report=ReportOptions(labels=LABELS, date=day, fields=FIELDS))
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         draw(browser, letter, "ladder-person.png", 800)

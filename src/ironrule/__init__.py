@@ -92,6 +92,7 @@ _HOMES = {
     "Recheck": "ironrule.results.judgement",
     "RecheckedExplanation": "ironrule.results.judgement",
     "Refuted": "ironrule.verdict.verdict",
+    "ReportOptions": "ironrule.results.report_options",
     "Role": "ironrule.space.roles",
     "RoleGuesses": "ironrule.space.roles",
     "Rule": "ironrule.rule.rule",

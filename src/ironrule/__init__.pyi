@@ -71,6 +71,7 @@ from ironrule.results.judgement import (
 from ironrule.results.ladder import Ladder as Ladder, Rung as Rung
 from ironrule.results.notice import NoticeOptions as NoticeOptions
 from ironrule.results.reasons import Reason as Reason, ReasonCatalogue as ReasonCatalogue
+from ironrule.results.report_options import ReportOptions as ReportOptions
 from ironrule.rule.cost import Cost as Cost
 from ironrule.rule.counterfactual import Change as Change, Counterfactual as Counterfactual
 from ironrule.rule.rule import Component as Component, Rule as Rule

@@ -33,7 +33,7 @@ A search that finds nothing, or runs out of budget, is no error: its outcome is 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypedDict
 
 # C0 with escape and delete, C1, marks and overrides of the direction of writing, separators of lines, lone surrogates
 CONTROL_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -193,6 +193,32 @@ def build_format_error(what: str, expected: int, got: object, remedy: str) -> In
     hint = "install a newer version of ironrule" if newer else f"{remedy}, or use the version of ironrule that wrote it"
     must = f"{what} must have format {expected}"
     return InputError(expected=must, got=str(got)[:40], hint=hint, code="wrong-format")
+
+
+class ErrorFields(TypedDict):
+    """The parts of an error as programs read them, the same on the command line (``--json``) and over HTTP."""
+
+    code: str
+    message: str
+    expected: str | None
+    got: str | None
+    hint: str | None
+
+
+def list_error_fields(error: IronruleError, hint: str | None) -> ErrorFields:
+    """The fields of an error, with a hint for whoever reads it there.
+
+    >>> fields = list_error_fields(InputError(expected="k must be positive", got=0), "leave k out")
+    >>> fields["message"], fields["code"], fields["hint"]
+    ('k must be positive, got 0; leave k out', 'input', 'leave k out')
+    """
+    return {
+        "code": error.code,
+        "message": format_with_hint(error, hint),
+        "expected": error.expected,
+        "got": error.got,
+        "hint": hint,
+    }
 
 
 def format_with_hint(error: IronruleError, hint: str | None) -> str:

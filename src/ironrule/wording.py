@@ -14,11 +14,16 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
-from typing import Literal
+from html import escape as escape_markup
+from typing import Any, Literal
 
-from ironrule.errors import escape_controls as escape_controls  # offered here to all layers
+from ironrule.errors import (
+    escape_controls as escape_controls,  # offered here to all layers
+    shorten,
+)
 
 ValueStyle = Literal["quoted", "unquoted", "letter"]
 
@@ -187,6 +192,59 @@ def group_digits(digits: str, decimal: str = ".", thousands: str = ",", grouped:
     if grouped and whole != "-0":
         whole = f"{int(whole):,}".replace(",", thousands)
     return whole + (decimal + rest if point else "")
+
+
+MAX_REPR_CHARACTERS = 400
+
+
+def format_repr(value: object) -> str:
+    """A result in one line, with its type: what its text says.
+
+    >>> format_repr(Fraction(1, 3))
+    '<Fraction: 1/3>'
+    """
+    text = "; ".join(line.strip() for line in str(value).splitlines() if line.strip())
+    return f"<{type(value).__name__}: {shorten(escape_controls(text), MAX_REPR_CHARACTERS)}>"
+
+
+def format_settings(value: Any) -> str:
+    """Settings as the call that makes them, without those that are as usual; fields that repr leaves out are left out.
+
+    >>> from ironrule.verdict.budget import Budget
+    >>> format_settings(Budget(seconds=5.0))
+    'Budget(seconds=5.0)'
+    """
+    parts = []
+    for one in fields(value):
+        given = getattr(value, one.name)
+        usual = one.default if one.default_factory is MISSING else one.default_factory()
+        if one.init and one.repr and (usual is MISSING or given != usual):
+            parts.append(f"{one.name}={given!r}")
+    return f"{type(value).__name__}({', '.join(parts)})"
+
+
+PROVEN_COLOUR, OPEN_COLOUR = "#1b6e3c", "#8a5a00"
+
+
+def render_text(value: object, verdict: object = None) -> str:
+    """A result's text as HTML for a notebook, a paragraph per line; behind a badge, if it has a verdict."""
+    lines = str(value).splitlines()
+    paragraphs = "".join(f"<p>{escape_markup(escape_controls(line))}</p>" for line in lines)
+    badge = "" if verdict is None else _render_badge(type(verdict).__name__.lower())
+    return f'<div style="font-family:system-ui,sans-serif;max-width:46em;line-height:1.45">{badge}{paragraphs}</div>'
+
+
+def _render_badge(word: str) -> str:
+    """Filled where something is proven, dashed where not."""
+    is_proven = word == "proven"
+    ink = (
+        "background:{0};color:#fff;border:2px solid {0}"
+        if is_proven
+        else "background:#fff;color:{0};border:2px dashed {0}"
+    )
+    style = ink.format(PROVEN_COLOUR if is_proven else OPEN_COLOUR)
+    shown = word if word in ("proven", "refuted") else f"{word}, not proven"
+    return f'<span style="{style};border-radius:4px;padding:2px 8px">{shown}</span>'
 
 
 def format_name(name: str) -> str:

@@ -59,7 +59,7 @@ def test_an_outlier_costs_a_component(domain: Any, left_out: str) -> None:
     assert diagnosis.rule.cardinality == diagnosis.lower_bound == 3
     (finding,) = diagnosis.findings
     assert (finding.feature, finding.kind, finding.saved) == ("ratio", "outlier", 1)
-    would_do = "2 components would do instead of 3: the rule would not need ratio <= 0.3."
+    would_do = "2 bounds would do instead of 3: the rule would not need ratio <= 0.3."
     assert finding.sentence == f"Without {left_out}, {would_do}"
     assert finding.constraint == "cf.ratio <= 0.7"
     again = explainer.where(finding.constraint).explain({"income": 2, "debt": 5, "ratio": 0.3})
@@ -95,7 +95,7 @@ def test_a_rare_category_costs_a_component_and_so_does_missing() -> None:
         "ratio": ("rare category", 1, "cf.ratio != missing"),
     }
     assert found["job"].sentence == (
-        "Without job = 'judge' (1 of 90 past rows), 2 components would do instead of 3: "
+        "Without job = 'judge' (1 of 90 past rows), 2 bounds would do instead of 3: "
         "the rule would not need job = 'cook'."
     )
 
@@ -119,7 +119,7 @@ def test_rare_categories_together_are_named_where_none_alone_saves_anything() ->
     _, diagnosis = diagnose(card, table, {"income": 2, "job": "cook"})
     (finding,) = diagnosis.findings
     assert finding.constraint == 'cf.job != "judge" and cf.job != "mayor"'
-    assert finding.sentence.startswith("Without job = 'judge' or 'mayor' (2 of 90 past rows), 1 component would do")
+    assert finding.sentence.startswith("Without job = 'judge' or 'mayor' (2 of 90 past rows), 1 bound would do")
 
 
 def test_a_place_where_the_model_turns_back_costs_a_component() -> None:

@@ -74,6 +74,15 @@ def test_ladders_changes_and_judgements_are_said_in_labels(model):
     assert all("gets: denied" in str(one.rule) for one in explainer.rules(ROW))
 
 
+def test_a_notice_is_said_in_the_labels_of_the_explainer_in_its_own_language(model):
+    ladder = explain(model, LABELS | {"job": {"label": "Job", "values": {"0": {"en": "none", "de": "keine"}}}}).ladder(
+        ROW
+    )
+    for language, text in (("en", "none"), ("de", "keine")):
+        page = ladder.to_html("notice", notice=ironrule.NoticeOptions(language=language, most=2))
+        assert f"Job: {text}" in page
+
+
 def test_a_space_brings_its_labels(model):
     space = ironrule.Space.infer(ROWS).with_labels(LABELS)
     assert "Monthly income" in str(explain(model, None, space=space).explain(ROW))
@@ -87,3 +96,30 @@ def test_labels_that_do_not_fit_are_refused_before_the_data_is_read(model):
         explain(model, {"incone": "Income"})
     with pytest.raises(ironrule.OutcomeError, match="unknown outcome '2'"):
         explain(model, {"outcomes": {"2": "denied"}})
+
+
+def test_a_value_that_no_past_row_has_is_never_left_out_of_the_values_that_a_bound_admits(model):
+    texts = {"job": {"label": "Job", "values": {"0": "none", "1": "part time", "2": "full time"}}}
+    explainer = explain(model, texts)
+    known, new = ({"income": 500, "job": job} for job in (2, 3))
+    assert explainer.space.labels.list_value_texts("job", 1, None) == ["part time", "full time"]
+    component = ironrule.Component("job", ">=", 2)
+    for row, text in ((known, "Job = full time"), (new, "Job >= full time")):
+        labels = explainer.explain(row).labels
+        assert ironrule.Rule((component,)).with_labels(labels).conditions == (text,)
+
+
+def test_menus_regions_and_plots_are_said_in_labels(model):
+    from ironrule.report.plots.changes import draw_menu, draw_region
+
+    explainer = explain(model, LABELS)
+    menu, found = explainer.change_menu(ROW), explainer.counterfactuals(ROW)
+    assert str(menu[0]).startswith("Job: Job: none -> 1")
+    assert any("Job" in text for text in draw_menu(menu).texts)
+    region = explainer.counterfactual_region(found[0])
+    assert "Job: " in str(region)
+    assert any("Job" in text for text in draw_region(region).texts)
+    read = ironrule.Counterfactuals.from_json(found.to_json())
+    assert str(read) == str(found)
+    assert read.labels.get_label("job") == "Job"
+    assert "Wage" in str(read.with_labels({"job": "Wage"}))

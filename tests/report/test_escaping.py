@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 import ironrule
-from ironrule import NoticeOptions, ReasonCatalogue
+from ironrule import NoticeOptions, ReasonCatalogue, ReportOptions
 from ironrule.report.audiences import render_batch_report, render_report
+from ironrule.report.check_command import CheckCommand
 from ironrule.report.plots.matplotlib_plots import PLOT_KINDS, draw_explanation
 from ironrule.report.templating import get_environment, render_template
-from ironrule.report.validator import CheckCommand
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from report_examples import read, unrefuted
@@ -26,6 +26,14 @@ REPORTS: dict[str, tuple[Render, set[str]]] = {  # with the texts that must be f
     "person": (lambda _, e: render_report(e), {VALUE, LABEL, UNIT, PAID}),
     "unrefuted": (lambda _, e: render_report(unrefuted(e)), {VALUE, LABEL, UNIT, PAID}),
     "validator": (lambda _, e: render_report(e, "validator", CheckCommand(MARKUP, MARKUP)), {FEATURE, VALUE, PAID}),
+    "letter with fields": (
+        lambda _, e: e.to_html("person", report=EVIL_REPORT),
+        {f"own{MARKUP}", *(f"{name}{MARKUP}" for name in ("creditor", "recipient", "reference", "contact"))},
+    ),
+    "validator with fields": (
+        lambda _, e: e.to_html("validator", report=EVIL_REPORT),
+        {f"{name}{MARKUP}" for name in ("asked_by", "reference", "model", "data")},
+    ),
     "letters": (lambda _, e: render_batch_report([e, e], "person", [MARKUP, ""]), {VALUE, LABEL, UNIT, PAID}),
     "account": (lambda _, e: render_batch_report([e, e], "validator", [MARKUP, ""]), {LABEL, VALUE}),
     "ladder": (lambda x, _: make_ladder(x)._repr_html_(), {LABEL, VALUE}),
@@ -42,6 +50,7 @@ REPORTS: dict[str, tuple[Render, set[str]]] = {  # with the texts that must be f
         {VALUE, LABEL, UNIT, MARKUP},
     ),
     "notebook explanation": (lambda _, e: e._repr_html_(), {VALUE, LABEL, UNIT, PAID}),
+    "notebook explainer": (lambda x, _: x._repr_html_(), {PAID}),
     "notebook batch": (lambda x, _: x.explain_many([0], workers=1, progress=False)._repr_html_(), {LABEL, VALUE}),
     "notebook counterfactuals": (lambda x, _: x.counterfactuals(ROW)._repr_html_(), {LABEL, VALUE}),
     "notebook judgement": (lambda x, e: x.judge(ROW, e.rule)._repr_html_(), {LABEL, VALUE, PAID}),
@@ -50,6 +59,13 @@ REPORTS: dict[str, tuple[Render, set[str]]] = {  # with the texts that must be f
 
 FIELDS = ("creditor", "recipient", "reference", "salutation", "signature")
 EVIL_NOTICE = NoticeOptions(fields={name: f"{name}{MARKUP}" for name in FIELDS}, date=datetime.date(2026, 3, 1))
+EVIL_REPORT = ReportOptions(
+    labels={FEATURE: {"label": f"own{MARKUP}", "values": {VALUE: f"own{MARKUP}"}}},
+    fields={name: f"{name}{MARKUP}" for name in (*FIELDS, "contact", "asked_by")},
+    model_file=f"model{MARKUP}",
+    data_file=f"data{MARKUP}",
+    check_options=(MARKUP,),
+)
 EVIL_LABELS = NoticeOptions(
     labels={FEATURE: {"label": f"own{MARKUP}", "unit": f"own{MARKUP}", "values": {VALUE: f"own{MARKUP}"}}}
 )

@@ -139,7 +139,9 @@ def test_a_rule_that_describes_nobody_else_says_so(coverage, is_instance):
     alone = replace(made, ranked=(RankedRule(RULE, VERDICTS["proven"], coverage),), covers_only_instance=is_instance)
     for told in (str(alone), alone._repr_html_(), alone.to_html("validator"), render_explanation(alone)):
         assert ("This rule describes only this applicant" in told) == (coverage == 0 or is_instance)
-    assert ("It describes only your case." in alone.to_html("person")) == (coverage == 0 or is_instance)
+    letter = alone.to_html("person")
+    assert ("It describes only your case." in letter) == (coverage == 0)
+    assert ("only yours fits this description" in letter) == (coverage > 0 and is_instance)
 
 
 @pytest.mark.parametrize("complete", [True, False])
@@ -159,7 +161,7 @@ def test_a_rule_that_was_preferred_for_coverage_is_not_called_shortest(complete)
     assert "The shortest has 3." in text
     assert "none covers more past rows" in text
     assert ("of the 12 proven rules compared" in text) != complete
-    assert ("of the proven rules that are at most two components longer" in text) == complete
+    assert ("of the proven rules that are have at most two bounds more" in text) == complete
     assert "The shortest that was found has 3." in str(replace(made, lower_bound=2))
     assert Explanation.from_json(made.to_json()).preference == made.preference
     assert "Coverage could not be preferred" in str(replace(made, preference=None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from ironrule import Feature, Space
 from ironrule.errors import InputError
-from ironrule.server.applicants import Applicants, SavedSearches
+from ironrule.server.applicants import Applicants, ListQuery, SavedSearches
 from ironrule.server.errors import ApiError
 from ironrule.space.codes import EncodedTable
 
@@ -45,7 +46,10 @@ def few() -> Applicants:
         ("age ≤ 30 and age == 30", [1, 3]),
         ("age = 30 and home = rent", [1]),
         ("home != rent", [0, 2, 3, 4]),
-        ("home = rent and own", []),  # two conditions, of which one is none: then it is a text
+        ("home = rent and own", [4]),  # a value with an "and" in it
+        ("home = rent and small", []),  # a condition and a word
+        ("home = own and small", [0, 3]),
+        ("small and age >= 30", [3]),
         ("rent and own", [4]),
         ("size >= middle", [1, 2]),
         ("size = missing", [4]),
@@ -53,7 +57,6 @@ def few() -> Applicants:
         ("debt >= 0", [0, 2, 3, 4]),
         ("debt <= 1 and age <= 20", [0]),
         ("nobody", []),
-        ("nothing = 3", []),
     ],
 )
 def test_a_search_finds_who_is_meant(few: Applicants, text: str, places: list[int]) -> None:
@@ -80,8 +83,66 @@ def test_a_search_that_makes_no_sense_is_refused(few: Applicants, text: str) -> 
 @given(st.text(max_size=200))
 def test_any_text_is_a_search_or_is_refused(text: str) -> None:
     applicants = Applicants(SPACE, SPACE.encode(TABLE), np.ones(5, dtype=np.bool_), np.arange(5))
-    with contextlib.suppress(InputError):
+    with contextlib.suppress(InputError, ApiError):
         assert applicants.search(text).shape == (5,)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint", "suggestion"),
+    [
+        ("agee >= 30", "did you mean age?", "age >= 30"),
+        ("home = own and deb > 1", "did you mean debt?", "home = own and debt > 1"),
+        ("nothing = 3", "the features are age, home, size, debt", None),
+        ("home = onw", "did you mean own?", None),
+        ("home = ren", "did you mean rent?", None),
+    ],
+)
+def test_a_search_that_is_not_understood_says_what_is_near(
+    few: Applicants, text: str, hint: str, suggestion: str | None
+) -> None:
+    with pytest.raises(ApiError) as caught:
+        few.search(text)
+    assert (caught.value.status, caught.value.hint) == (422, hint)
+    assert few.suggest_search(text) == suggestion
+    if suggestion is not None:
+        assert few.search(suggestion).shape == (5,)
+
+
+def test_labels_are_searched_too_and_sort_the_list(few: Applicants) -> None:
+    texts = {"label": "Dwelling", "values": {"own": "zz owner", "rent": "a tenant", "missing": "?"}}
+    space = SPACE.with_labels({"home": texts, "age": {"label": "Age", "unit": "years"}})
+    named = replace(few, space=space)
+    assert np.flatnonzero(named.search("Dwelling = A TENANT")).tolist() == [1]
+    assert np.flatnonzero(named.search("dwelling = own")).tolist() == [0, 3]  # OWN is another value, spelt the same
+    assert np.flatnonzero(named.search("tenant")).tolist() == [1]
+    assert np.flatnonzero(named.search("age >= 40 years and debt >= 1")).tolist() == [2]
+    listed = named.get_page(None, ListQuery(sort="feature:home")).positions
+    assert listed[0] == 1
+    assert listed[-1] == 0
+
+
+def test_a_list_is_sorted_by_anything_and_missing_values_come_last(few: Applicants) -> None:
+    scores = np.array([0.3, 0.1, 0.9, 0.1, 0.5])
+
+    def list_rows(sort: str, order: str = "ascending") -> list[int]:
+        query = ListQuery(sort=sort, order=order)  # type: ignore[arg-type]
+        return few.get_page(None, query, scores).positions
+
+    assert list_rows("row", "descending") == [4, 3, 2, 1, 0]
+    assert list_rows("score") == [1, 3, 0, 4, 2]
+    assert list_rows("score", "descending") == [2, 4, 0, 1, 3]
+    assert list_rows("outcome") == [1, 2, 4, 0, 3]
+    assert list_rows("feature:age", "descending") == [4, 2, 1, 3, 0]
+    assert list_rows("feature:size") == [0, 3, 2, 1, 4]
+    assert list_rows("feature:size", "descending") == [1, 2, 0, 3, 4]
+    assert list_rows("feature:debt") == [0, 4, 2, 3, 1]
+    assert list_rows("feature:home")[0] == 2
+    with pytest.raises(InputError, match="unknown feature 'shoe'"):
+        list_rows("feature:shoe")
+    with pytest.raises(InputError, match="sort must be row, outcome, score or feature:NAME"):
+        list_rows("age")
+    with pytest.raises(InputError, match="no scores to sort by"):
+        few.get_page(None, ListQuery(sort="score"))
 
 
 @given(st.integers(1, 40), st.integers(-3, 60), st.sampled_from(["any", "desired", "undesired"]), st.integers(0, 2**20))
@@ -92,7 +153,7 @@ def test_pages_cut_the_list_of_those_found(size: int, page: int, outcome: str, s
     space = Space((Feature("a", (1, 2), ordered=True),))
     applicants = Applicants(space, EncodedTable((np.zeros(count, dtype=np.uint8),)), outcomes, np.arange(count) * 3)
     chosen = [n for n in range(count) if mask[n] and outcome in ("any", "desired" if outcomes[n] else "undesired")]
-    listed = applicants.get_page(mask, outcome, page, size)  # type: ignore[arg-type]
+    listed = applicants.get_page(mask, ListQuery(outcome=outcome, page=page, size=size))  # type: ignore[arg-type]
     assert (listed.total, listed.pages) == (len(chosen), max(1, -(-len(chosen) // size)))
     assert 1 <= listed.page <= listed.pages
     assert listed.positions == chosen[(listed.page - 1) * size : listed.page * size]
@@ -113,7 +174,7 @@ def test_a_million_rows_are_paged_without_looking_at_each() -> None:
     applicants = Applicants(space, codes, np.arange(count) % 3 == 0, np.arange(count))
     searches = SavedSearches(2)
     name = searches.save("a = x", applicants.search("a = x and b != y"))
-    listed = applicants.get_page(searches.find(name)[1], "undesired", 10**9, 25)
+    listed = applicants.get_page(searches.find(name)[1], ListQuery(outcome="undesired", page=10**9))
     last = [n for n in range(count - 500, count) if codes.columns[0][n] == 1 and codes.columns[1][n] != 2 and n % 3]
     assert listed.row_numbers == last[-len(listed.row_numbers) :]
     assert listed.pages == listed.page == -(-listed.total // 25)

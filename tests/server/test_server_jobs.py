@@ -194,7 +194,7 @@ def test_what_was_stopped_early_is_not_handed_to_an_equal_row(german: ServedMode
     from dataclasses import replace
 
     from ironrule.server.applicants import Applicants
-    from ironrule.server.service import EqualRows
+    from ironrule.server.batch_run import EqualRows
 
     found = german.explainer.explain(DENIED)
     stopped = replace(found, statistics=replace(found.statistics, stopped="budget"))

@@ -23,7 +23,7 @@ from waiting import PATIENCE, PAUSE, AdvancingLoop, receive_while_time_passes, w
 
 TOKEN = "a-secret-of-many-letters"
 PAGES = ("/applicants", "/applicants/1", "/applicants/1/what-if", "/check", "/api", "/login", "/nothing", "/api/model",
-         "/explanations")  # fmt: skip
+         "/explanations", "/log", "/overview", "/batches", "/applicants/new")  # fmt: skip
 
 
 def test_a_server_that_others_can_reach_needs_a_token() -> None:
@@ -275,7 +275,7 @@ def test_a_failure_of_the_server_is_told_without_what_was_asked(
         raise RuntimeError("a secret purpose")
 
     monkeypatch.delenv("IRONRULE_DEBUG", raising=False)
-    monkeypatch.setattr("ironrule.server.views.build_applicant_view", broken)
+    monkeypatch.setattr("ironrule.server.views.cases.build_applicant_view", broken)
     with open_client(german, tmp_path) as client:
         page, data = client.get("/applicants/1"), client.get("/applicants/1.json")
     assert (page.status_code, data.status_code) == (500, 500)
@@ -304,12 +304,18 @@ def test_what_comes_from_the_data_is_escaped(tmp_path: Path) -> None:
             "/applicants/4/what-if",
             "/explanations/1",
             "/explanations",
+            "/log",
+            "/overview",
+            "/batches",
+            "/applicants/new",
+            "/applicants?sort=feature:n",
+            client.post("/batches", data={}).headers["location"],
             "/api",
         ):
             text = client.get(path).text
             assert evil not in text
             assert '"><b>' not in text
-            assert "&lt;script&gt;" in text or path.startswith("/explanations")
+            assert "&lt;script&gt;" in text or path.startswith(("/explanations", "/log"))
 
 
 def test_nothing_can_be_loaded_as_a_pickle(client: httpx.Client) -> None:

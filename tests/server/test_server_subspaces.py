@@ -159,7 +159,7 @@ def test_a_what_if_asks_whether_the_row_is_still_in_the_subspace(client: httpx.C
     number = client.post("/api/explain", json={"row": DENIED, "where": [YOUNG]}).json()["number"]
     body = {"row": DENIED, "explanation": number, "changes": {"age_in_years": 31}}
     found = client.post("/api/what-if", json=body).json()
-    assert {"component": YOUNG, "holds": False} in found["components"]
+    assert {"component": YOUNG, "text": YOUNG, "holds": False} in found["components"]
     assert found["rule_applies"] is False
 
 

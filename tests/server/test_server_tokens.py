@@ -196,16 +196,29 @@ MAY: dict[str, tuple[tuple[str, str], ...]] = {
     "check": (("GET", "/check"), ("POST", "/api/check"), ("GET", "/api/openapi.json")),
     "read": (
         ("GET", "/explanations"),
+        ("GET", "/log"),
+        ("GET", "/log.json"),
         ("GET", "/explanations/1"),
         ("GET", "/explanations/1.json"),
         ("GET", "/explanations/1/explanation.json"),
         ("GET", "/explanations/1/report.html"),
+        ("GET", "/explanations/1/report.html?show=true"),
         ("GET", "/api/explanations/1"),
         ("GET", "/api/model"),
         ("GET", "/api"),
     ),
     "ask": (
         ("GET", "/applicants"),
+        ("GET", "/applicants/new"),
+        ("POST", "/applicants/new"),
+        ("GET", "/overview"),
+        ("GET", "/overview.json"),
+        ("GET", "/batches"),
+        ("POST", "/batches"),
+        ("GET", "/batches/x"),
+        ("POST", "/batches/x/cancel"),
+        ("GET", "/batches/x/results.csv"),
+        ("GET", "/batches/x/results.json"),
         ("GET", f"/applicants/{DENIED}"),
         ("GET", "/api/applicants"),
         ("POST", "/api/explain"),
@@ -261,7 +274,7 @@ def test_every_address_of_the_server_needs_a_role(german: ServedModel, tmp_path:
 
 @pytest.mark.parametrize(
     ("secret", "home", "links"),
-    [(ANN, "/applicants", 4), (BOB, "/explanations", 3), (EVE, "/check", 1)],
+    [(ANN, "/applicants", 7), (BOB, "/explanations", 4), (EVE, "/check", 1)],
     ids=["ask", "read", "check"],
 )
 def test_pages_link_to_what_a_role_may_see(

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from ironrule import Component, Feature
 from ironrule.rule.condition import find_code_range
-from ironrule.server.views import MAX_BARS, assign_bins, build_bars
+from ironrule.server.views.bars import MAX_BARS, assign_bins, build_bars
 
 
 @given(st.sets(st.integers(-1000, 1000), min_size=1, max_size=200), st.booleans(), st.randoms(use_true_random=False))

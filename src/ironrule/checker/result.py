@@ -120,6 +120,9 @@ class Check:
         remarks = [f"  note: {remark}" for remark in self.remarks]
         return "\n".join(map(escape_controls, [self.rule, f"Check: {self.status}. {self.meaning}.", *lines, *remarks]))
 
+    def __repr__(self) -> str:
+        return f"<Check: {self.status}: {escape_controls(self.rule)}>"
+
     def _repr_html_(self) -> str:
         cell = 'style="padding:2px 10px;text-align:left;border-bottom:1px solid #ccc"'
         texts = [(f.status, f.claim, f.sentence) for f in self.findings]

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ironrule.errors import IronruleError, ModelError, format_with_hint
+from ironrule.errors import IronruleError, ModelError, list_error_fields
 from ironrule.interrupts import SIGNALS, InterruptFlag, get_exit_code
 from ironrule.wording import escape_controls
 
@@ -36,6 +36,11 @@ CLI_HINTS: dict[str, str | None] = {
     # The messages say what must hold, and other searches are chosen in Python.
     **dict.fromkeys(("bad-cost", "unknown-cost", "bad-target", "scores-required", "past-rows-required")),
     "unsuitable-model": None,
+    "model-columns": "give DATA with the columns that the model was fitted on, and name the other one with --target",
+    "model-categories": "give DATA as a .parquet file, which keeps categories; a .csv file has text in their place",
+    "model-unknown-category": "leave those rows out of DATA, or fit the model on all categories",
+    "model-text": "save the model as a pipeline with its encoder, fitted on the columns of DATA",
+    "model-missing-values": "save the model with an imputer in its pipeline, or leave such rows out of DATA",
 }
 
 
@@ -110,18 +115,10 @@ def print_warnings_as_lines(as_json: bool) -> Iterator[None]:
 
 def _print_error(kind: str, error: IronruleError, as_json: bool) -> None:
     hint = CLI_HINTS.get(error.code, error.hint)
-    fields = {
-        "type": kind,
-        "code": error.code,
-        "message": format_with_hint(error, hint),
-        "expected": error.expected,
-        "got": error.got,
-        "hint": hint,
-    }
-    _print_message("error", fields, as_json)
+    _print_message("error", {"type": kind, **list_error_fields(error, hint)}, as_json)
 
 
-def _print_message(what: str, fields: Mapping[str, str | None], as_json: bool) -> None:
+def _print_message(what: str, fields: Mapping[str, object], as_json: bool) -> None:
     with contextlib.suppress(BrokenPipeError):  # the reader is gone
         if as_json:
             text = json.dumps({what: fields}).replace("\x7f", "\\u007f")  # the one control that JSON lets stand

@@ -1,4 +1,4 @@
-"""The options of notices, which several commands share, and what they say."""
+"""The options of notices and reports, which several commands share, and what they say."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from ironrule.space.labels import DEFAULT_LANGUAGE
 
 if TYPE_CHECKING:
     from ironrule.results.notice import NoticeOptions
+    from ironrule.results.report_options import ReportOptions
 
 
 def add_notice_options(group: argparse._ActionsContainer) -> None:
     """How a notice is written; its language and labels are options of all that is shown."""
     group.add_argument("--catalogue", metavar="FILE", type=Path, help="codes and sentences of reasons (.toml)")
-    group.add_argument("--template", metavar="FILE", type=Path, help="a template of your own for the notice (jinja2)")
-    text = "values for the letter, such as creditor and reference (.toml)"
+    text = "a template of your own for the notice or the person's report (jinja2)"
+    group.add_argument("--template", metavar="FILE", type=Path, help=text)
+    text = "values for the letter, such as creditor, reference and contact; for the validator asked_by (.toml)"
     group.add_argument("--fields", metavar="FILE", type=Path, help=text)
-    text = "the date of the notice, such as 2026-03-31 (default: today)"
+    text = "the date that stands in it, such as 2026-03-31 (default: today)"
     group.add_argument("--date", metavar="DATE", type=_parse_day, help=text)
     text = "leave out what the reasons are worth"
     group.add_argument("--no-worth", dest="worth", action="store_false", help=text)
@@ -41,6 +43,26 @@ def build_notice_options(options: argparse.Namespace, reasons: int | None = None
         date=options.date,
         fields={} if options.fields is None else read_fields(options.fields),
         fields_by_row={} if people is None else read_fields_by_row(people),
+    )
+
+
+def build_report_options(options: argparse.Namespace, explanation_file: Path | None) -> ReportOptions:
+    """What a report is told; ``explanation_file`` is what the command in it checks, where there is such a file."""
+    from ironrule.cli.saved import build_check_command
+    from ironrule.results.notice import read_fields, read_fields_by_row
+    from ironrule.results.report_options import ReportOptions
+
+    return ReportOptions(
+        language=options.language or DEFAULT_LANGUAGE,
+        labels={} if options.labels is None else options.labels,
+        template=options.template,
+        date=options.date,
+        fields={} if options.fields is None else read_fields(options.fields),
+        fields_by_row={} if options.people is None else read_fields_by_row(options.people),
+        model_file=options.model,
+        data_file=options.data,
+        check_options=build_check_command(options).options,
+        explanation_file=explanation_file,
     )
 
 

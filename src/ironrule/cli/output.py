@@ -16,14 +16,14 @@ from ironrule.errors import CONTROL_CHARACTERS, InputError
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """One result in its forms: ``view`` for people, ``data`` for programs, ``text`` for the file ``output``; and the
-    exit code. Data is built only when it is needed: certificates can be long.
+    """One result in its forms: ``view`` for people, ``data`` for programs, ``text`` for the file ``output``, which may
+    also be bytes; and the exit code. Data is built only when it is needed: certificates can be long.
     """
 
     view: str
     data: Callable[[], dict[str, Any]]
     output: Path | None = None
-    text: str = ""
+    text: str | bytes = ""
     code: int = 0
 
 
@@ -31,7 +31,8 @@ def write_result(result: CommandResult, as_json: bool) -> None:
     """Print the result, then write its file: what was found is shown even if the disk is full."""
     _write_stdout(_format_json(result.data(), sys.stdout.encoding) if as_json else f"{result.view}\n")
     if result.output is not None:
-        result.output.write_text(result.text, encoding="utf-8")
+        content = result.text
+        result.output.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
 
 
 def format_json_file(data: dict[str, Any]) -> str:

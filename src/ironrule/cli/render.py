@@ -27,9 +27,9 @@ from ironrule.report.text import (
     get_verdict_name,
 )
 from ironrule.rule.counterfactual import Counterfactual
-from ironrule.rule.phrasing import format_change, join_conditions
+from ironrule.rule.phrasing import format_change, join_conditions, name_value
 from ironrule.verdict.verdict import Proven, Quality
-from ironrule.wording import format_count, format_names, format_size, format_value
+from ironrule.wording import format_count, format_names, format_size
 
 if TYPE_CHECKING:
     from ironrule.checker.result import Check
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ironrule.results.ladder import Ladder, Rung
     from ironrule.results.reasons import Reason
     from ironrule.space.feature import Feature
+    from ironrule.space.labels import Labels
     from ironrule.space.roles import Role
     from ironrule.space.space import Space
 
@@ -89,7 +90,7 @@ def render_ladder(ladder: Ladder) -> str:
     views = build_rung_views(ladder)
     rows = [(view.length, view.worth, view.rule, view.rows) for view in views]
     styles = [("", STATUS_COLOURS[view.style.word], "", "") for view in views]
-    titles = ("components", "worth", "rule", "exceptions measured")
+    titles = ("conditions", "worth", "rule", "exceptions measured")
     notes = (*describe_notes(ladder), *describe_explanation_stop(ladder.explanation))
     panel = _render_rung(ladder, ladder.short)
     statistics = _render_statistics(ladder.explanation.statistics)
@@ -97,7 +98,7 @@ def render_ladder(ladder: Ladder) -> str:
 
 
 def render_explanation_with_short_rule(ladder: Ladder, most: int | None = None) -> str:
-    """The best rule of at most so many components and what it is worth, then the explanation with the whole rule.
+    """The best rule of at most so many bounds and what it is worth, then the explanation with the whole rule.
 
     Without ``most`` the rung that is to be read first leads, and none does whose bound is poor.
     """
@@ -166,14 +167,15 @@ def render_counterfactuals(
     return "\n".join((*parts, *stopped, _render_statistics(counterfactuals.statistics)))
 
 
-def render_check(check: Check) -> str:
-    """The rule under the status, then every claim with its finding."""
+def render_check(check: Check, in_labels: str | None = None) -> str:
+    """The rule under the status, as it was checked and in labels, then every claim with its finding."""
     colour = "blue" if check.status == "holds" else STATUS_COLOURS[check.status]  # a ladder is not proven as a whole
     panel = format_panel(check.rule, check.status, colour)
     styles = [("", STATUS_COLOURS[status], "") for _, status, _ in check.findings]
     table = format_table(("claim", "", "why"), check.findings, styles)
     remarks = [format_line(f"{remark[:1].upper()}{remark[1:]}.") for remark in check.remarks]
-    return "\n".join((panel, format_line(f"{check.meaning}."), table, *remarks))
+    said = [] if in_labels is None else [format_line(f"In the words of the labels: {in_labels}")]
+    return "\n".join((panel, *said, format_line(f"{check.meaning}."), table, *remarks))
 
 
 def render_judgements(judgements: Sequence[Judgement]) -> str:
@@ -190,14 +192,17 @@ def render_space(space: Space, rows_read: int) -> str:
     """One line per feature: its kind, its values, how many, whether it can be missing, and a group's columns."""
     grouped = any(feature.one_hot for feature in space.features)
     has_roles = any(feature.role is not None for feature in space.features)
-    titles = ("feature", "kind", "values", "how many", "missing")
+    has_labels = any(feature.label for feature in space.features)
+    titles = ("feature", *(("label",) if has_labels else ()), "kind", "values", "how many", "missing")
     titles = (*titles, *(("role",) if has_roles else ()), *(("columns",) if grouped else ()))
     rows = []
     for feature in space.features:
         kind, missing = "ordered" if feature.ordered else "nominal", "yes" if feature.missing else "no"
         columns = (", ".join(feature.columns) if feature.one_hot else "",) if grouped else ()
         role = (_format_role(feature.role),) if has_roles else ()
-        rows.append((feature.name, kind, _format_domain(feature), f"{len(feature.values):,}", missing, *role, *columns))
+        label = (feature.label or "",) if has_labels else ()
+        shown = _format_domain(feature, space.labels)
+        rows.append((feature.name, *label, kind, shown, f"{len(feature.values):,}", missing, *role, *columns))
     size = f"{format_count(rows_read, 'row')}, {format_count(len(space), 'feature')}, {format_size(space.size)} points."
     limits = [f"Constraint: {constraint}" for constraint in space.constraints]
     if constant := [feature.name for feature in space.features if feature.size == 1]:
@@ -211,13 +216,14 @@ def _format_role(role: Role | None) -> str:
     return ", ".join(value if key == "role" else f"{key} {value}" for key, value in entries.items())
 
 
-def _format_domain(feature: Feature) -> str:
+def _format_domain(feature: Feature, labels: Labels) -> str:
     if not feature.values:
         return "always missing"
     if feature.ordered and len(feature.values) > 6:
-        return f"{format_value(feature.values[0])} to {format_value(feature.values[-1])}"
+        lowest, highest = (name_value(feature.name, feature.values[end], labels) for end in (0, -1))
+        return f"{lowest} to {highest}"
     more = ", ..." if len(feature.values) > 6 else ""
-    return ", ".join(format_value(value) for value in feature.values[:6]) + more
+    return ", ".join(name_value(feature.name, value, labels) for value in feature.values[:6]) + more
 
 
 def _render_stop(sentences: Sequence[str]) -> list[str]:

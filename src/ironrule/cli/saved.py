@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ironrule.cli.files import require_file
 from ironrule.errors import InputError
-from ironrule.report.validator import DATA_PLACEHOLDER, EXPLANATION_FILE, MODEL_PLACEHOLDER, CheckCommand
+from ironrule.report.attachments import read_attached_document
+from ironrule.report.check_command import DATA_PLACEHOLDER, EXPLANATION_FILE, MODEL_PLACEHOLDER, CheckCommand
 
 if TYPE_CHECKING:
     from ironrule.results.explanation import Explanation
@@ -45,10 +46,13 @@ def read_saved(path: Path) -> Explanation | Ladder:
 
 
 def parse_explanation_file(parse: Callable[[str], T], path: Path) -> T:
-    """The contents of an explanation's file, by ``parse``; raises InputError, with the file's name, if it fails."""
+    """The contents of an explanation's file, or of the one attached to a validator's report, by ``parse``; raises
+    InputError, with the file's name, if it fails.
+    """
     require_file(path, "explanation", f"check the path, or {MAKE_ONE_HINT}")
     try:
-        return parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        return parse(read_attached_document(text) if path.suffix.lower() == ".html" else text)
     except UnicodeDecodeError as error:
         raise InputError(f"cannot read {path.name} as an explanation: {error}", hint=MAKE_ONE_HINT) from None
     except InputError as error:

@@ -163,7 +163,8 @@ def _fold(text: str, width: int) -> list[str]:
     if _measure(text) <= width:
         return [text]
     # textwrap counts letters: with wide ones, half as many always fit
-    wrapped = textwrap.wrap(text, width if text.isascii() else max(width // 2, 1), break_on_hyphens=False)
+    has_wide = _measure(text) > len(text)
+    wrapped = textwrap.wrap(text, max(width // 2, 1) if has_wide else width, break_on_hyphens=False)
     return wrapped or [""]
 
 

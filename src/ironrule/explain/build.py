@@ -3,28 +3,25 @@
 ``explain_row`` runs the search. ``widen_rule`` moves the bounds of the best rule as far out as is proven. When the
 model has confirmed the counterfactuals that were found, ``ExplanationBuilder`` puts all of it into the user's terms:
 ranked rules, witnesses of the lower bound, undecided components, the nearest counterfactuals, and the background, which
-is computed when it is first read. Reports also name the libraries in use, with their versions.
+is computed when it is first read.
 """
 
 from __future__ import annotations
 
-import platform
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
 import numpy as np
 
-import ironrule
 from ironrule.arrays import BoolArray, Points, UInt64Array
 from ironrule.explain.context import EncodedRow, ExplainerContext
 from ironrule.explain.extend import extend_to_row
+from ironrule.explain.model_facts import describe_model
 from ironrule.explain.options import SearchOptions, normalize_weights
 from ironrule.explain.query import ask_oracle, build_problem, build_statistics, confirm_points, extend_to_named
 from ironrule.explain.roles import mark_rule
+from ironrule.explain.versions import list_library_versions
 from ironrule.hitting.bits import list_members, unpack_sets
 from ironrule.hitting.reduce import count_bits
 from ironrule.model.history import RowCounter, build_history
@@ -48,8 +45,7 @@ from ironrule.wording import round_towards
 
 Witness = TypeVar("Witness")
 MAX_WIDENED = 20  # rules that are widened to see which covers most
-CORE_LIBRARIES = ("numpy", "numba", "scikit-learn")
-OPTIONAL_LIBRARIES = ("xgboost", "lightgbm", "catboost", "interpret-core", "pygam", "onnxruntime", "torch")
+MAX_CHANGED_VALUES = 200  # of a feature, that are tried one by one
 
 
 def explain_row(
@@ -135,25 +131,6 @@ def _is_left_open(problem: Problem, result: SearchResult, algorithm: Algorithm) 
     return problem.oracle.exact and isinstance(algorithm, Minimum) and not is_minimum
 
 
-@lru_cache(maxsize=1)
-def _list_core_versions() -> tuple[tuple[str, str], ...]:
-    own = (("ironrule", ironrule.__version__), ("Python", platform.python_version()))
-    return (*own, *((name, version(name)) for name in CORE_LIBRARIES))
-
-
-def list_library_versions() -> tuple[tuple[str, str], ...]:
-    """The libraries that explanations are made with here, and their versions."""
-    loaded = (name for name in OPTIONAL_LIBRARIES if name.removesuffix("-core") in sys.modules)
-    return (*_list_core_versions(), *((name, found) for name in loaded if (found := _find_version(name)) is not None))
-
-
-def _find_version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:  # a module of that name that is no such distribution
-        return None
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ExplanationBuilder:
     """What one search ended with."""
@@ -210,10 +187,15 @@ class ExplanationBuilder:
         if problem.oracle.points is not None:
             points = np.concatenate([points, problem.case.embed(problem.oracle.points)])
         named = problem.case.components.rule(rule, "")
+        points = np.concatenate([points, find_single_changes(context, named, problem.case.user_instance)])
         row = context.space.decode_row(problem.case.user_instance)
         past = HistoryRows(context.space, context.history.codes, context.outcomes, context.unused_features)
-        libraries = list_library_versions()
-        return build_background(past, named, row, points, is_robust=context.is_robust, libraries=libraries)
+        instance = problem.case.user_instance
+        return replace(
+            build_background(past, named, row, points, is_robust=context.is_robust),
+            libraries=list_library_versions(),
+            lazy_model=LazyValue(lambda: describe_model(context, instance)),
+        )
 
     def _covers_only_instance(self, shown: RankedRule) -> bool:
         """Whether the instance is the only past row that a rule covers."""
@@ -287,6 +269,30 @@ class ExplanationBuilder:
             permitted &= bind_constraint(constraint, case.space.features)(points, case.instance)
         nearest = _select_nearest(points[permitted], case.components, self.problem.k)
         return tuple(map(case.build_counterfactual, nearest))
+
+
+def find_single_changes(context: ExplainerContext, rule: Rule, instance: Points) -> Points:
+    """Points with the desired outcome that differ from the instance in one feature of a rule: of each feature, where
+    there is one, the nearest value that a past row has; of categories the most frequent. Many values are not all tried.
+    """
+    space, points, places = context.space, list[Points](), list[int]()
+    if context.is_robust:
+        return np.zeros((0, len(space)), dtype=np.int32)
+    for place in map(space.index, rule.features):
+        feature, own = space.features[place], int(instance[place])
+        counts = np.asarray(context.history.frequencies[place])
+        codes = np.flatnonzero(counts)
+        codes = codes[codes != own]
+        order = np.argsort(np.abs(codes - own) if feature.ordered else -counts[codes], kind="stable")
+        changed = np.repeat(instance[None, :], min(len(codes), MAX_CHANGED_VALUES), axis=0)
+        changed[:, place] = codes[order][:MAX_CHANGED_VALUES]
+        points.append(changed)
+        places += [place] * len(changed)
+    candidates = np.concatenate([*points, np.zeros((0, len(space)), dtype=np.int32)]).astype(np.int32)
+    is_desired = space.feasible.admits(candidates)
+    is_desired[is_desired] = context.model.primary.desired(candidates[is_desired])
+    first = np.unique(np.array(places, dtype=np.int64)[is_desired], return_index=True)[1]
+    return candidates[is_desired][first]
 
 
 def find_witnesses(

@@ -40,16 +40,17 @@ from ironrule.hitting.solver import find_minimum_hitting_set
 from ironrule.hitting.weights import ExactNumber
 from ironrule.results.diagnosis import Diagnosis, DiagnosisFinding, FindingKind
 from ironrule.results.explanation import Explanation
-from ironrule.rule.phrasing import join_conditions, phrase_comparison
-from ironrule.rule.rule import Rule
+from ironrule.rule.phrasing import join_conditions, name_feature, name_value, phrase_comparison
+from ironrule.rule.rule import Component, Rule
 from ironrule.search.problem import Problem
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.syntax import Constraint, Reference, Subject, format_literal
-from ironrule.space.feature import Feature
+from ironrule.space.feature import Feature, Value
+from ironrule.space.labels import DESIRED, UNDESIRED
 from ironrule.space.space import as_constraint
 from ironrule.verdict.budget import BudgetExhausted, name_stop
 from ironrule.verdict.verdict import Proven
-from ironrule.wording import format_count, format_number, format_value
+from ironrule.wording import format_count, format_number
 
 OUTLIER_SHARE = 0.01  # of past rows, at one end of a feature
 RARE_SHARE = 0.02  # of past rows, that have a category
@@ -198,11 +199,12 @@ class _DiagnosisSearch:
         feature, value = self.features[j], self.features[j].values[bound]
         codes = np.arange(bound + 1, feature.last_code + 1) if is_top else np.arange(bound)
         seen = [feature.values[code] for code in codes if self.context.history.frequencies[j][code]]
-        left_out = f"{feature.name} {'above' if is_top else 'below'} {format_value(value)}"
+        name, shown = self._name(feature), self._show(feature, value)
+        left_out = f"{name} {'above' if is_top else 'below'} {shown}"
         if len(codes) == 1 and not feature.interval:
-            left_out = phrase_comparison(feature.name, "==", feature.values[codes[0]])
+            left_out = f"{name} = {self._show(feature, feature.values[codes[0]])}"
             seen = []
-        examples = f"{feature.name} = {format_value(seen[0])}" if len(seen) == 1 else ""
+        examples = f"{name} = {self._show(feature, seen[0])}" if len(seen) == 1 else ""
         return self._restrict(j, _format_bound(feature, "<=" if is_top else ">=", bound), left_out, examples)
 
     def _try_rare_categories(self, j: int) -> Iterator[DiagnosisFinding]:
@@ -226,7 +228,7 @@ class _DiagnosisSearch:
         feature = self.features[j]
         reference, values = Reference(Subject.POINT, feature.name), [feature.value(code) for code in codes]
         text = " and ".join(f"{reference} != {format_literal(value)}" for value in values)
-        left_out = f"{feature.name} = {' or '.join(map(format_value, values))}"
+        left_out = f"{self._name(feature)} = {' or '.join(self._show(feature, value) for value in values)}"
         return self._restrict(j, text, left_out)
 
     def _restrict(self, j: int, text: str, left_out: str, examples: str = "") -> _Restriction:
@@ -318,14 +320,28 @@ class _DiagnosisSearch:
         explanation, (rule, weight) = self.explanation, (found.rule, found.weight)
         length = f"a weight of {format_number(weight)}"
         if explanation.restrictions.weights is None:
-            length = format_count(int(weight), "component") if weight else "no component"
+            length = format_count(int(weight), "bound") if weight else "no bound"
         least = format_number(explanation.lower_bound)
         instead = least if explanation.minimum_among_permitted else f"at least {least}"
         own, kept = explanation.rule.components, {*rule.components}
         if kept <= {*own}:
-            gone = " and ".join(str(component) for component in own if component not in kept)
+            gone = " and ".join(self._phrase(one) for one in own if one not in kept)
             return f"{length} would do instead of {instead}: the rule would not need {gone}"
         return f"{length} would do instead of {instead}: {join_conditions(rule)}"
+
+    def _name(self, feature: Feature) -> str:
+        return name_feature(feature.name, self.context.space.labels)
+
+    def _show(self, feature: Feature, value: Value) -> str:
+        return name_value(feature.name, value, self.context.space.labels)
+
+    def _name_outcomes(self) -> tuple[str, str]:
+        """What the desired and the undesired outcome are called."""
+        labels, undesired = self.context.space.labels, self.context.model.primary.decision.undesired_name
+        return labels.get_desired(self.context.target.desired) or DESIRED, labels.get_undesired(undesired) or UNDESIRED
+
+    def _phrase(self, component: Component) -> str:
+        return phrase_comparison(component.feature, component.op, component.value, self.context.space.labels)
 
     # Places where the model is not monotone.
 
@@ -384,18 +400,18 @@ class _DiagnosisSearch:
             below, above = (self._choose_codes(j, line.runs[place][1]) for place in (k - 1, k + 1))
             first, *_, last = (*self._choose_codes(j, inside), *self._choose_codes(j, inside))
             left, right = below[-1], above[0]
-            shown = [format_value(feature.values[code]) for code in (left, first, last, right)]
-            outcomes = ("desired", "undesired") if is_desired else ("undesired", "desired")
+            shown = [self._show(feature, feature.values[code]) for code in (left, first, last, right)]
+            outcomes = self._name_outcomes() if is_desired else self._name_outcomes()[::-1]
             at = shown[1] if first == last else f"{shown[1]} and {shown[2]}"
             sentence = (
-                f"The model is not monotone in {feature.name} between {shown[0]} and {shown[3]}: "
+                f"The model is not monotone in {self._name(feature)} between {shown[0]} and {shown[3]}: "
                 f"{self._describe_base(j, line.base)}, the outcome is {outcomes[0]} at {at}, "
                 f"and {outcomes[1]} at {shown[0]} and {shown[3]}."
             )
             restrictions = self._restrict_to_sides(j, first, last)
             if is_desired:
                 text = f"{_format_bound(feature, '<=', left)} or {_format_bound(feature, '>=', right)}"
-                between = f"{feature.name} above {shown[0]} and below {shown[3]}"
+                between = f"{self._name(feature)} above {shown[0]} and below {shown[3]}"
                 restrictions = (self._restrict(j, text, between),)
             yield _NonMonotonePlace(feature.name, sentence, restrictions)
 
@@ -407,11 +423,11 @@ class _DiagnosisSearch:
         feature, parts = self.features[j], []
         for to_desired, (line, low, high) in sorted(turns.items()):
             codes = self._choose_codes(j, low)[-1], self._choose_codes(j, high)[0]
-            shown = [format_value(feature.values[code]) for code in codes]
-            words = ("undesired", "desired") if to_desired else ("desired", "undesired")
+            shown = [self._show(feature, feature.values[code]) for code in codes]
+            words = self._name_outcomes()[::-1] if to_desired else self._name_outcomes()
             place = f"the outcome is {words[0]} at {shown[0]} and {words[1]} at {shown[1]}"
             parts.append(f"{self._describe_base(j, line.base)}, {place}")
-        sentence = f"The model is not monotone in {feature.name}: {'; '.join(parts)}."
+        sentence = f"The model is not monotone in {self._name(feature)}: {'; '.join(parts)}."
         own = self.instance.item(j)
         sides = self._restrict_to_sides(j, own, own) if own <= feature.last_code else ()
         yield _NonMonotonePlace(feature.name, sentence, sides)
@@ -419,10 +435,10 @@ class _DiagnosisSearch:
     def _restrict_to_sides(self, j: int, first: int, last: int) -> tuple[_Restriction, ...]:
         """Without all below a value, and without all above another one."""
         feature = self.features[j]
-        lowest, highest = (format_value(feature.values[code]) for code in (first, last))
+        lowest, highest = (self._show(feature, feature.values[code]) for code in (first, last))
         return (
-            self._restrict(j, _format_bound(feature, ">=", first), f"{feature.name} below {lowest}"),
-            self._restrict(j, _format_bound(feature, "<=", last), f"{feature.name} above {highest}"),
+            self._restrict(j, _format_bound(feature, ">=", first), f"{self._name(feature)} below {lowest}"),
+            self._restrict(j, _format_bound(feature, "<=", last), f"{self._name(feature)} above {highest}"),
         )
 
     def _choose_codes(self, j: int, codes: Int64Array) -> list[int]:
@@ -434,7 +450,8 @@ class _DiagnosisSearch:
     def _describe_base(self, j: int, base: Points) -> str:
         """Which point all other features are as in."""
         changed = [k for k in np.flatnonzero(base != self.instance).tolist() if k != j]
-        named = [phrase_comparison(self.features[k].name, "==", self.features[k].value(base.item(k))) for k in changed]
+        others = [(self.features[k], self.features[k].value(base.item(k))) for k in changed]
+        named = [f"{self._name(feature)} = {self._show(feature, value)}" for feature, value in others]
         if not named:
             return "with all else as in the row"
         more = len(named) - MAX_NAMED_CHANGES

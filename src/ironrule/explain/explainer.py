@@ -47,17 +47,19 @@ from ironrule.space.codes import EncodedTable
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.domain import DomainMode, parse_domain
 from ironrule.space.feature import Value
-from ironrule.space.labels import Labels
+from ironrule.space.labels import DESIRED, UNDESIRED, Labels
 from ironrule.space.roles import Role, RoleGuesses, parse_guesses, parse_roles
 from ironrule.space.space import Space, as_constraint
 from ironrule.space.table import parse_columns
 from ironrule.verdict.budget import Budget
-from ironrule.wording import format_count
+from ironrule.wording import format_count, format_names, join_lines
 
 if TYPE_CHECKING:
     from ironrule.explain.judge import RuleLike
     from ironrule.explain.ladder import LadderOptions
+    from ironrule.explain.row_score import RowScorer
     from ironrule.oracles.protocol import UserOracle
+    from ironrule.results.background import ModelFacts
     from ironrule.results.batch import Batch
     from ironrule.results.changes.infeasibility import Infeasibility
     from ironrule.results.changes.menu import ChangeMenu
@@ -65,6 +67,14 @@ if TYPE_CHECKING:
     from ironrule.results.counterfactuals_batch import CounterfactualsBatch
     from ironrule.results.ladder import Ladder
     from ironrule.search.problem import Algorithm
+
+
+def name_model(model: Any) -> str:
+    """A model by its type; of a pipeline by that of its last step; of a function by its name."""
+    steps = getattr(model, "steps", None)
+    if isinstance(steps, list) and steps:
+        return f"{type(model).__name__} ending in {type(steps[-1][1]).__name__}"
+    return str(getattr(model, "__name__", type(model).__name__))
 
 
 class Explainer:
@@ -163,6 +173,15 @@ class Explainer:
         return self._context.space.labels
 
     @property
+    def outcome_names(self) -> tuple[str, str]:
+        """What people call the desired and the undesired outcome: by their labels, else by the classes where these have
+        names, else "desired" and "undesired".
+        """
+        from ironrule.explain.outcome_names import name_outcomes
+
+        return name_outcomes(self._context)
+
+    @property
     def unreadable_reason(self) -> str | None:
         """Why the model can only be asked; None where it could be read, so that rules can be proven."""
         return self._context.unreadable_reason
@@ -211,11 +230,56 @@ class Explainer:
 
         return decide_row(*extend_to_row(self._context, row))[1]
 
+    def describe_model(self, row: Any) -> ModelFacts:
+        """What a validator's report says of the model: its type, its library, and the score of a row."""
+        from ironrule.explain.extend import extend_to_row
+        from ironrule.explain.model_facts import describe_model
+
+        context, given = extend_to_row(self._context, row)
+        return describe_model(context, decide_row(context, given)[0])
+
+    def build_row_scorer(self) -> RowScorer | None:
+        """What gives the score of a past or another row, the threshold, and the distance to it; None for a model that
+        gives labels alone. Asks the model about all past rows once.
+        """
+        from ironrule.explain.row_score import build_row_scorer
+
+        return build_row_scorer(self._context)
+
     def __repr__(self) -> str:
-        desired = int(self.outcomes.sum())
-        rows = f"{format_count(len(self.outcomes), 'past row')}, {desired} desired"
+        rows = f"{format_count(len(self.outcomes), 'past row')}, {int(self.outcomes.sum()):,} desired"
         unused = f"; {format_count(len(self.unused_features), 'feature')} unused" if self.unused_features else ""
-        return f"<Explainer: {self.space!r}; {rows}{unused}>"
+        proofs = "rules can be proven" if self.unreadable_reason is None else "rules cannot be proven"
+        return f"<Explainer: {self.space!r}; {rows}{unused}; {proofs}>"
+
+    def __str__(self) -> str:
+        return join_lines(f"{name}: {text}" for name, text in self._list_facts())
+
+    def _repr_html_(self) -> str:
+        from ironrule.report.html import render_explainer
+
+        return render_explainer(self._list_facts(), self.unreadable_reason is None)
+
+    def _list_facts(self) -> list[tuple[str, str]]:
+        """What it explains, by what, and what can be proven, for people."""
+        arguments, space, reason = self._context.arguments, self.space, self.unreadable_reason
+        undesired_name = self._context.model.primary.decision.undesired_name
+        desired = self.labels.get_desired(arguments.target.desired) or DESIRED
+        undesired = self.labels.get_undesired(undesired_name) or UNDESIRED
+        rows, paid = len(self.outcomes), int(self.outcomes.sum())
+        ordered = sum(feature.ordered for feature in space.features)
+        facts = [
+            ("Model", " and ".join(name_model(model) for model in arguments.models)),
+            ("Data", f"{format_count(rows, 'past row')}: {paid:,} {desired}, {rows - paid:,} {undesired}"),
+            ("Space", f"{format_count(len(space), 'feature')}: {ordered} ordered, {len(space) - ordered} nominal"),
+        ]
+        facts += [("Only where", " and ".join(map(str, space.constraints)))] if space.constraints else []
+        facts += [("Never used", format_names(self.unused_features))] if self.unused_features else []
+        is_interval, seen = any(feature.interval for feature in space.features), format_names(tuple(self.obstacles))
+        but = f", but of {seen} those seen" if self.obstacles else ""
+        facts.append(("Numbers", f"any value in their range{but}" if is_interval else "the values seen"))
+        can_prove = "yes: the model was read" if reason is None else f"no: the model can only be asked ({reason})"
+        return [*facts, ("Rules can be proven", can_prove)]
 
     def with_more_rows(self, rows: Any, *, progress: bool | None = None) -> Explainer:
         """An explainer with more past rows: a table or a source like the data. What is known of the old rows stays.

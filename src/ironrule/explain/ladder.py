@@ -50,7 +50,7 @@ from ironrule.space.feature import Value
 from ironrule.verdict.bounded import DEFAULT_CONFIDENCE, Bounded, RungVerdict
 from ironrule.verdict.budget import Meter
 from ironrule.verdict.verdict import Proven
-from ironrule.wording import round_towards
+from ironrule.wording import format_settings, round_towards
 
 ANCHOR_LENGTH = 4  # the length whose best rule a nested ladder is built around; up to it searches are always exact
 RULES_WIDENED = 4  # the best rules of a length whose bounds are moved, to see which becomes best
@@ -67,6 +67,9 @@ class LadderOptions:
     at_least: float | None = None
     confidence: float = DEFAULT_CONFIDENCE
     short_enough: int = 0
+
+    def __repr__(self) -> str:
+        return format_settings(self)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "most", parse_integer("most", self.most))

@@ -26,10 +26,11 @@ import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array
 from ironrule.errors import InputError, ModelError, OutcomeError, describe_value
+from ironrule.model.failures import explain_failure
 from ironrule.model.thread_limit import limit_threads
 from ironrule.space.feature import is_missing, value_from_json, value_to_json
 from ironrule.space.table import to_python_value
-from ironrule.wording import format_count
+from ironrule.wording import format_count, format_settings
 
 Ask = Callable[[Any], Any]
 Direction = Literal["above", "below"]  # on which side of the threshold scores are desired
@@ -406,8 +407,7 @@ def ask_model(ask: Ask, table: Any, rows: int) -> AnyArray:
     except ModelError:
         raise
     except (Exception, SystemExit) as error:  # whatever the user's model raises is reported as its failure
-        said = f"the model failed on a table of {format_count(rows, 'row')}: {type(error).__name__}: {error}"
-        raise ModelError(said) from error
+        raise explain_failure(error, table, rows) from error
     if answer.ndim not in (1, 2) or len(answer) != rows or answer.size == 0:
         raise _build_answer_error(f"an array of shape {answer.shape}", rows)
     if answer.dtype.kind not in "biufOSUM":
@@ -459,6 +459,9 @@ class DecisionTarget:
     margin: float = 0.0
     direction: Direction = "above"
     upper: float | None = None
+
+    def __repr__(self) -> str:
+        return format_settings(self)
 
     @classmethod
     def from_arguments(

@@ -8,7 +8,7 @@ classifier's labels need not be those of its largest probability, so whatever a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
@@ -26,6 +26,21 @@ from ironrule.model.decision import (
     resolve_desired_labels,
     split_classes,
 )
+
+ScoreKind = Literal["probability", "score", "lead"]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreScale:
+    """What the number of a row is compared with: it is desired above the threshold, or below it.
+
+    The number is the ``probability`` of the desired classes, a ``score`` of any other kind, or the ``lead`` of the
+    desired classes over all others, where there are several of these and no threshold.
+    """
+
+    kind: ScoreKind
+    threshold: float
+    direction: Direction = "above"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +60,51 @@ class Score:
 
     def __call__(self, table: Any, rows: int) -> Float64Array:
         """The scores of a table's rows; raises InputError if the model answers labels."""
-        answer = drop_single_column(ask_model(self.ask, table, rows))
-        if answer.dtype.kind not in "biuf" or (answer.ndim == 1 and self.wanted is not None):
-            raise_without_scores("labels alone")
-        numbers = np.asarray(require_numbers(answer), dtype=np.float64)
+        numbers = self._ask_for_numbers(table, rows)
         if numbers.ndim == 2:
-            own = [place for place in self.wanted or () if type(place) is int and place < numbers.shape[1]]
-            if not 0 < len(own) < numbers.shape[1]:
-                raise_without_scores(f"{numbers.shape[1]} columns, which are not those of the classes")
+            own = self._list_own_columns(numbers)
             if self.threshold is None and self.upper is None:
-                return np.asarray(numbers[:, own].max(axis=1) - np.delete(numbers, own, axis=1).max(axis=1))
+                return _find_lead(numbers, own)
             numbers = numbers[:, own].sum(axis=1)
         if self.upper is not None:
             below = self.upper - numbers
             return below if self.threshold is None else np.minimum(below, numbers - self.threshold)
         threshold = DEFAULT_THRESHOLD if self.threshold is None else self.threshold
         return numbers - threshold if self.direction == "above" else threshold - numbers
+
+    def read(self, table: Any, rows: int) -> tuple[Float64Array, ScoreScale]:
+        """The number of every row as a person reads it, and what it is compared with; a band has no such number."""
+        numbers, threshold = self._ask_for_numbers(table, rows), self.threshold
+        if self.upper is not None:
+            raise_without_scores("a band of scores")
+        if numbers.ndim == 1:
+            limit = DEFAULT_THRESHOLD if threshold is None else threshold
+            return numbers, ScoreScale("score", limit, self.direction)
+        own = self._list_own_columns(numbers)
+        if threshold is None and numbers.shape[1] > 2:
+            return _find_lead(numbers, own), ScoreScale("lead", 0.0)
+        total = numbers[:, own].sum(axis=1)
+        is_share = bool((numbers >= 0).all() and np.allclose(numbers.sum(axis=1), 1.0))
+        limit = DEFAULT_THRESHOLD if threshold is None else threshold
+        return np.asarray(total), ScoreScale("probability" if is_share else "score", limit, self.direction)
+
+    def _ask_for_numbers(self, table: Any, rows: int) -> Float64Array:
+        answer = drop_single_column(ask_model(self.ask, table, rows))
+        if answer.dtype.kind not in "biuf" or (answer.ndim == 1 and self.wanted is not None):
+            raise_without_scores("labels alone")
+        return np.asarray(require_numbers(answer), dtype=np.float64)
+
+    def _list_own_columns(self, numbers: Float64Array) -> list[int]:
+        """The columns of the desired classes; raises InputError if all are, or none."""
+        own = [place for place in self.wanted or () if type(place) is int and place < numbers.shape[1]]
+        if not 0 < len(own) < numbers.shape[1]:
+            raise_without_scores(f"{numbers.shape[1]} columns, which are not those of the classes")
+        return own
+
+
+def _find_lead(numbers: Float64Array, own: list[int]) -> Float64Array:
+    """How far the largest of the desired classes is ahead of the largest of all others."""
+    return np.asarray(numbers[:, own].max(axis=1) - np.delete(numbers, own, axis=1).max(axis=1))
 
 
 def raise_without_scores(got: str) -> NoReturn:

@@ -15,6 +15,7 @@ from typing import Any
 from ironrule.errors import OutcomeError, describe_value
 from ironrule.model.decision import DecisionTarget, as_labels, is_finite_number
 from ironrule.space.feature import value_from_json, value_to_json
+from ironrule.wording import format_settings
 
 TARGET_KEYS = ("desired", "above", "at_most")
 
@@ -24,7 +25,7 @@ class Target:
     """What a counterfactual is to reach: a class, or one of several; a score above a number, up to one, or both.
 
     >>> Target(above=0.8), Target(above=0.5, at_most=0.8)
-    (Target(desired=None, above=0.8, at_most=None), Target(desired=None, above=0.5, at_most=0.8))
+    (Target(above=0.8), Target(above=0.5, at_most=0.8))
     """
 
     desired: Any = None
@@ -70,6 +71,9 @@ class Target:
         higher = [other for other in lowest.values() if other > begin]
         above = None if begin == -math.inf else float(begin)
         return cls(desired, above, float(min(higher)) if higher else None)
+
+    def __repr__(self) -> str:
+        return format_settings(self)
 
     def resolve(self, own: DecisionTarget) -> DecisionTarget:
         """The decision that this asks for, of an explainer with a target of its own."""

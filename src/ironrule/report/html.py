@@ -32,6 +32,11 @@ def render_judgement(judgement: Judgement) -> str:
     )
 
 
+def render_explainer(facts: Sequence[tuple[str, str]], is_read: bool) -> str:
+    """What an explainer explains: model, data, space, and what can be proven."""
+    return render_template("notebook_explainer.html", facts=facts, colour=GREEN if is_read else YELLOW, is_read=is_read)
+
+
 def render_diagnosis(diagnosis: Diagnosis) -> str:
     """The rule, and what makes it long."""
     sentences = text.describe_diagnosis(diagnosis)

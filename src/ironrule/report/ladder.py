@@ -6,16 +6,21 @@ hatched bar.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ironrule.report import text
+from ironrule.report.attachments import AttachedDocument
+from ironrule.report.case_facts import collect_case_facts
+from ironrule.report.check_command import LADDER_FILE, CheckCommand
 from ironrule.report.plots import drawing
 from ironrule.report.plots.drawing import Drawing, Rectangle, Shape, TextLine, VerdictStyle, choose_style
 from ironrule.report.templating import render_template
 from ironrule.results.ladder import MAX_SHORT, MAX_SHORT_BOUND, Ladder, Rung
+from ironrule.results.report_options import ReportOptions
 from ironrule.rule.phrasing import join_conditions, name_outcome
 from ironrule.verdict.bounded import Bounded
+from ironrule.verdict.digest import DIGEST_FIELD
 from ironrule.verdict.verdict import Proven
 from ironrule.wording import format_count, format_percent_down, format_percent_up, join_lines
 
@@ -32,6 +37,7 @@ class RungView:
     """A rung as it is shown: how long it is, what it is worth in a few words, its rule, and the rows behind it."""
 
     length: str
+    conditions: int
     worth: str
     rule: str
     rows: str
@@ -47,13 +53,19 @@ def build_rung_views(ladder: Ladder) -> tuple[RungView, ...]:
 def _build_rung_view(rung: Rung) -> RungView:
     style = BOUNDED_STYLE if isinstance(rung.verdict, Bounded) else choose_style(rung.verdict)
     return RungView(
-        length=str(rung.cardinality),
+        length=text.format_length(rung.rule),
+        conditions=len(rung.rule.features),
         worth=describe_worth(rung),
         rule=join_conditions(rung.rule) or "everyone",
         rows=f"{rung.measured.exceptions:,} of {rung.measured.rows:,}",
         style=style,
         exception_bound=rung.exception_bound,
     )
+
+
+def _name_length(view: RungView) -> str:
+    count, _, bounds = view.length.partition(" ")
+    return f"{count} {'condition' if view.conditions == 1 else 'conditions'} {bounds}".rstrip()
 
 
 def describe_worth(rung: Rung) -> str:
@@ -98,9 +110,9 @@ def describe_missing_short_rule(ladder: Ladder) -> list[str]:
     best = ladder.find_best_rung(MAX_SHORT)
     if best is None or not isinstance(best.verdict, Bounded) or ladder.short is not ladder.last:
         return []
-    components = f"at most {format_count(MAX_SHORT, 'component')}"
+    bounds = f"at most {format_count(MAX_SHORT, 'bound')}"
     wanted = format_percent_down((1.0 - MAX_SHORT_BOUND) if ladder.at_least is None else ladder.at_least)
-    start = f"No rule of {components} is known to hold for {wanted} of people like past ones"
+    start = f"No rule of {bounds} is known to hold for {wanted} of people like past ones"
     if best.exception_bound >= 1.0:
         return [f"{start}."]
     share, confidence = format_percent_down(1.0 - best.exception_bound), format_percent_down(ladder.confidence)
@@ -117,7 +129,7 @@ def format_ladder(ladder: Ladder) -> str:
     lines = [describe_rung(ladder, ladder.short), ""]
     for view in build_rung_views(ladder):
         worth = f"{view.worth} ({view.rows} measured rows are exceptions)"
-        lines += [f"{format_count(int(view.length), 'component')}, {worth}:", f"    {view.rule}"]
+        lines += [f"{_name_length(view)}, {worth}:", f"    {view.rule}"]
     return join_lines([*lines, "", *describe_notes(ladder)])
 
 
@@ -132,8 +144,10 @@ def render_ladder(ladder: Ladder) -> str:
     )
 
 
-def render_ladder_page(ladder: Ladder) -> str:
-    """The same as a whole HTML page."""
+def render_ladder_page(ladder: Ladder, options: ReportOptions) -> str:
+    """The same as a whole HTML page for the validator, with the ladder attached."""
+    document = ladder.to_json().encode()
+    file_name = LADDER_FILE if options.explanation_file is None else options.explanation_file
     return render_template(
         "ladder.html",
         title="Short rules and the whole one",
@@ -141,6 +155,10 @@ def render_ladder_page(ladder: Ladder) -> str:
         drawing=draw_ladder(ladder),
         rows=[(view.length, view.worth, view.rule, view.rows) for view in build_rung_views(ladder)],
         notes=describe_notes(ladder),
+        case=collect_case_facts(ladder.explanation, options, "ladder"),
+        check_command=CheckCommand.from_options(replace(options, explanation_file=file_name)),
+        attached=AttachedDocument.build(LADDER_FILE, document),
+        digest=ladder.to_dict()[DIGEST_FIELD],
     )
 
 
@@ -156,7 +174,7 @@ def draw_ladder(ladder: Ladder) -> Drawing:
     for view in build_rung_views(ladder):
         certain = BAR_WIDTH * (1.0 - view.exception_bound)
         shapes += [
-            TextLine(0, top + 14, format_count(int(view.length), "component"), 12),
+            TextLine(0, top + 14, _name_length(view), 12),
             Rectangle(NAME_WIDTH, top, BAR_WIDTH, BAR_HEIGHT, stroke=drawing.PALE, kind="everyone"),
             *(view.style.draw_bar(NAME_WIDTH, top, certain, BAR_HEIGHT) if certain > 0 else []),
             *drawing.stack_lines(NAME_WIDTH + BAR_WIDTH + 8, top + 9, [view.worth, _describe_rows(view)], 11),
@@ -164,7 +182,7 @@ def draw_ladder(ladder: Ladder) -> Drawing:
         top += ROW_HEIGHT
     notes = drawing.wrap_text(" ".join(describe_measured_rows(ladder)), drawing.CANVAS_WIDTH, 11, lines=3)
     shapes += drawing.draw_notes(top + 12, notes)
-    words = "; ".join(f"{view.length} components: {view.worth}" for view in build_rung_views(ladder))
+    words = "; ".join(f"{_name_length(view)}: {view.worth}" for view in build_rung_views(ladder))
     return Drawing(tuple(shapes), top + 20 + 14 * len(notes), f"How certain a rule of each length is. {words}.")
 
 

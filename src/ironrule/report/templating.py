@@ -4,14 +4,14 @@ A report is one HTML file with its style sheet inside; it needs no network and n
 its own style sheet, so the templates of its fragments have their styles in the tags. Everything is escaped, control
 characters too.
 
-Users may own the template of a notice, and replace blocks of ours. Such templates run in jinja2's sandbox: they see the
-values that they are given and nothing of Python. A name that is not there is an error, never a gap, and every error
-names the file and the line.
+Users may own the template of a notice or of a person's report, and replace blocks of ours. Such templates run in
+jinja2's sandbox: they see the values that they are given and nothing of Python. A name that is not there is an error,
+never a gap, and every error names the file and the line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from jinja2.sandbox import SandboxedEnvironment
 
-OUR_FOLDER = "ironrule"  # the prefix of our templates, as those of users name them
+PREFIX = "ironrule/"  # of our templates, as those of users name them
+FILTERS: dict[str, Callable[..., str]] = {
+    "counted": format_count,
+    "grouped": "{:,}".format,
+    "short": "{:.4g}".format,
+}
 TEMPLATE_FAULTS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError, OSError)
 
 
@@ -36,7 +41,7 @@ def get_environment(package: str = "ironrule.report") -> Environment:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_escape_output
     )
     environment.loader = PackageLoader(package)
-    environment.filters |= {"counted": format_count, "grouped": "{:,}".format, "short": "{:.4g}".format}
+    environment.filters |= FILTERS
     return environment
 
 
@@ -54,7 +59,7 @@ def render_template(name: str, **values: Any) -> str:
 
 def render_sandboxed(package: str, name: str, values: Mapping[str, Any]) -> str:
     """The text that a template of a package makes, in the sandbox in which users' own templates extend it."""
-    return _build_sandbox(package).get_template(f"{OUR_FOLDER}/{name}").render(values)
+    return _build_sandbox(package).get_template(f"{PREFIX}{name}").render(values)
 
 
 def render_own_template(package: str, path: Path, values: Mapping[str, Any]) -> str:
@@ -85,11 +90,24 @@ def _is_file(path: Path) -> bool:
 
 def _build_sandbox(package: str, folder: Path | None = None) -> SandboxedEnvironment:
     """The sandbox with the templates of a package, and those in a folder of the user's."""
-    from jinja2 import ChoiceLoader, FileSystemLoader, PackageLoader, PrefixLoader, StrictUndefined
+    from jinja2 import ChoiceLoader, FileSystemLoader, FunctionLoader, PackageLoader, StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    ours = PrefixLoader({OUR_FOLDER: PackageLoader(package)})
-    return ImmutableSandboxedEnvironment(
+    class Sandbox(ImmutableSandboxedEnvironment):
+        """A sandbox in which templates of ours that name each other do not find files of the user's instead."""
+
+        def join_path(self, template: str, parent: str) -> str:
+            is_ours = parent.startswith(PREFIX) and not template.startswith(PREFIX)
+            return f"{PREFIX}{template}" if is_ours else template
+
+    package_loader = PackageLoader(package)
+
+    def load_ours(name: str) -> tuple[str, str | None, Callable[[], bool] | None] | None:
+        is_ours = name.startswith(PREFIX)
+        return package_loader.get_source(sandbox, name.removeprefix(PREFIX)) if is_ours else None
+
+    ours = FunctionLoader(load_ours)
+    sandbox = Sandbox(
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -97,10 +115,12 @@ def _build_sandbox(package: str, folder: Path | None = None) -> SandboxedEnviron
         finalize=_escape_output,
         loader=ours if folder is None else ChoiceLoader([ours, FileSystemLoader(folder)]),
     )
+    sandbox.filters |= FILTERS
+    return sandbox
 
 
 def _build_template_error(place: str, what: str) -> InputError:
-    hint = "docs/reports.md names the blocks and values of a notice"
+    hint = "docs/reports.md names the blocks and values of notices and reports"
     return InputError(f"the template cannot be used ({place}): {what}", hint=hint, code="bad-template")
 
 

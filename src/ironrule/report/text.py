@@ -13,12 +13,13 @@ from ironrule.results.diagnosis import Diagnosis
 from ironrule.results.explanation import Explanation, RankedRule, Statistics
 from ironrule.results.judgement import Judgement
 from ironrule.results.scope import describe_domains
-from ironrule.rule.phrasing import FeatureLabels, join_conditions
+from ironrule.rule.phrasing import FeatureLabels, join_conditions, phrase_comparison
 from ironrule.rule.rule import Rule
 from ironrule.verdict.bounded import RungVerdict
 from ironrule.verdict.verdict import Proven, Quality, Refuted
-from ironrule.wording import format_count, format_number, format_value, join_lines
+from ironrule.wording import escape_controls, format_count, format_number, format_value, join_lines
 
+UNNAMED_DESIRED = "the desired outcome"
 GENEROUS = 4  # times the budget that was spent, as a suggestion
 HARD_SECONDS = 60  # the budget to suggest where none in seconds was given
 CF_PREFIX = re.compile(r"""("[^"]*"|'[^']*')|\bcf\.""")  # outside quotation marks
@@ -89,6 +90,12 @@ def count_conditions(rule: Rule) -> str:
     return format_count(len(rule.features), "condition")
 
 
+def format_length(rule: Rule) -> str:
+    """The same for a table, or within a sentence: ``3``, or ``3 (4 bounds)``."""
+    bounds = f" ({format_count(len(rule), 'bound')})" if len(rule) > len(rule.features) else ""
+    return f"{len(rule.features):,}{bounds}"
+
+
 def describe_length(rule: Rule) -> str:
     """The number of conditions, and that of their bounds, which the search counts, where these are more.
 
@@ -153,7 +160,7 @@ def describe_preference(explanation: Explanation) -> list[str]:
     known = "has" if preference.shortest <= explanation.lower_bound else "that was found has"
     weighs = known if explanation.restrictions.weights is None else known.replace("has", "weighs")
     rules = "the proven rules" if preference.is_complete else f"the {preference.compared:,} proven rules compared"
-    longer = "that are at most two components longer than the shortest"
+    longer = "that have at most two bounds more than the shortest"
     widened = "" if explanation.wider is None else " with its bounds as wide as proven"
     best = f"of {rules} {longer}, none{widened} covers more past rows"
     return [f"Preferred for coverage: {best}. The shortest {weighs} {length}."]
@@ -210,7 +217,9 @@ def describe_end(statistics: Statistics) -> str:
 
 def describe_undecided(explanation: Explanation) -> list[str]:
     """Components that may or may not be needed."""
-    names = ", ".join(explanation.undecided_components)
+    rule, undecided = explanation.rule, explanation.undecided_components
+    parts = [one for one in rule.components if str(one) in undecided]
+    names = ", ".join(phrase_comparison(one.feature, one.op, one.value, rule.labels) for one in parts)
     return [f"Not known whether needed: {names}."] if names else []
 
 
@@ -261,12 +270,13 @@ def describe_unreadable(explanation: Explanation) -> list[str]:
     return [f"The model could only be asked, not read: {explanation.unreadable_reason}."]
 
 
-def format_desired_outcome(explanation: Explanation, friendly: bool = False) -> str:
-    """The name of the desired outcome, where it has one; ``friendly`` if a number, such as 1, is none."""
-    labels = explanation.decision.desired
-    if labels is None or (friendly and not all(isinstance(label, str) for label in labels)):
-        return "the other decision" if friendly else "the desired outcome"
-    return " or ".join(format_value(label, "letter") for label in labels)
+def format_desired_outcome(explanation: Explanation) -> str:
+    """What the desired outcome is called: by its label, or by its classes where they are named."""
+    classes = explanation.decision.desired
+    own = explanation.labels.get_desired(classes)
+    if own is not None:
+        return escape_controls(own)
+    return UNNAMED_DESIRED if classes is None else " or ".join(format_value(one, "letter") for one in classes)
 
 
 def collect_labels(explanation: Explanation, friendly: bool = False) -> FeatureLabels:
@@ -292,10 +302,13 @@ def describe_evidence(judgement: Judgement) -> list[str]:
         sentences.append(f"{start}: {judgement.exception}.")
     if judgement.shorter_rule is not None:
         redundant = judgement.redundant_component
-        start = "A shorter rule holds" if redundant is None else f"Without {redundant} it still holds"
+        start = "A shorter rule holds"
+        if redundant is not None:
+            part = phrase_comparison(redundant.feature, redundant.op, redundant.value, judgement.rule.labels)
+            start = f"Without {part} it still holds"
         sentences.append(f"{start}: {judgement.shorter_rule.rule}")
     if judgement.quality >= Quality.IRREDUNDANT and judgement.needs:
-        sentences.append("Nothing in it is redundant: each component alone excludes some counterfactual.")
+        sentences.append("Nothing in it is redundant: each part alone excludes some counterfactual.")
     if judgement.minimum_weight is not None:
         sentences.append(_compare_with_minimum(judgement, judgement.minimum_weight))
     if judgement.reason is not None:

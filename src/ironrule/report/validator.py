@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import shlex
-from dataclasses import dataclass
 from typing import Any
 
-import ironrule
-from ironrule.model.decision import DecisionTarget
+from ironrule.report.attachments import AttachedDocument
+from ironrule.report.case_facts import collect_case_facts
+from ironrule.report.check_command import EXPLANATION_FILE, CheckCommand as CheckCommand  # the server's name for it
 from ironrule.report.plots.conditions import draw_condition_pages
 from ironrule.report.plots.drawing import Drawing, choose_style
 from ironrule.report.plots.growth import build_growth_plot, draw_growth
@@ -24,45 +22,17 @@ from ironrule.report.text import (
     get_verdict_name,
 )
 from ironrule.results.explanation import Explanation, Statistics
-from ironrule.rule.phrasing import join_conditions
+from ironrule.results.report_options import ReportOptions
+from ironrule.rule.phrasing import join_conditions, name_value
 from ironrule.verdict.certificate import Certificate
 from ironrule.verdict.digest import DIGEST_FIELD
 from ironrule.verdict.verdict import Proven
 from ironrule.wording import format_count, format_names, format_number, format_size, format_value
 
-EXPLANATION_FILE, MODEL_PLACEHOLDER, DATA_PLACEHOLDER = "explanation.json", "MODEL", "DATA"
 
-
-@dataclass(frozen=True, slots=True)
-class CheckCommand:
-    """The files that a check needs, and the further options that the explanation was made with."""
-
-    explanation: str = EXPLANATION_FILE
-    model: str = MODEL_PLACEHOLDER
-    data: str = DATA_PLACEHOLDER
-    options: tuple[str, ...] = ()
-
-    @property
-    def command(self) -> str:
-        """The command, quoted for a shell.
-
-        >>> CheckCommand("why.json", "model.skops", "past loans.csv").command
-        "ironrule check why.json --model model.skops --data 'past loans.csv'"
-        """
-        files = (self.explanation, "--model", self.model, "--data", self.data)
-        return shlex.join(["ironrule", "check", *files, *self.options])
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the command names the files of the model and the data."""
-        return self.model != MODEL_PLACEHOLDER and self.data != DATA_PLACEHOLDER
-
-
-MAX_ATTACHED_BYTES = 2_000_000  # of an explanation that is attached to its report
-
-
-def build_validator_view(explanation: Explanation, check_command: CheckCommand) -> dict[str, Any]:
+def build_validator_view(explanation: Explanation, options: ReportOptions) -> dict[str, Any]:
     """The values of ``validator.html``."""
+    check_command = CheckCommand.from_options(options)
     document = explanation.to_json().encode()
     return {
         "title": f"Explanation, {get_verdict_name(explanation.verdict)}: {explanation.shown.rule}",
@@ -75,15 +45,15 @@ def build_validator_view(explanation: Explanation, check_command: CheckCommand) 
             *describe_lone_row(explanation),
             *describe_details(explanation),
         ],
-        "sql": explanation.shown.rule.to_sql(),
+        "sql": explanation.shown.rule.to_sql(comments=bool(explanation.labels)),
+        "case": collect_case_facts(explanation, options),
         "proof": _collect_proof_facts(explanation),
         "scope": _collect_scope_facts(explanation),
         "scope_sentences": describe_scope(explanation),
         "domains": [(name, domain.describe()) for name, domain in explanation.domains.items()],
         "search": _collect_search_facts(explanation),
         "check_command": check_command,
-        "attachment": base64.b64encode(document).decode("ascii") if len(document) <= MAX_ATTACHED_BYTES else None,
-        "attachment_bytes": len(document),
+        "attached": AttachedDocument.build(EXPLANATION_FILE, document),
         "digest": explanation.to_dict()[DIGEST_FIELD],
         "drawings": _draw_plots(explanation) if explanation.rule.components else (),
         "other_rules": [
@@ -95,8 +65,15 @@ def build_validator_view(explanation: Explanation, check_command: CheckCommand) 
         if explanation.changes is not None
         else [],
         "counterfactuals": explanation.counterfactuals,
-        "row": [(name, format_value(value)) for name, value in explanation.instance.items()],
+        "row": [(name, _describe_value(explanation, name)) for name in explanation.instance],
     }
+
+
+def _describe_value(explanation: Explanation, feature: str) -> str:
+    """The row's own value as the data has it, and what the labels call it."""
+    value, labels = explanation.instance[feature], explanation.labels
+    text, shown = format_value(value), name_value(feature, value, labels)
+    return text if text == shown else f"{text} ({shown})"
 
 
 def _draw_plots(explanation: Explanation) -> tuple[Drawing, ...]:
@@ -154,26 +131,27 @@ def _collect_scope_facts(explanation: Explanation) -> list[tuple[str, str]]:
         *facts,
         ("Model (SHA-256)", explanation.model or "not recorded"),
         ("Model could be read", "yes" if unreadable is None else f"no: {unreadable}"),
-        ("Desired", _describe_desired(decision)),
+        ("Desired", _describe_desired(explanation)),
         ("Threshold", "the model's own" if decision.threshold is None else repr(float(decision.threshold))),
         ("Margin", repr(float(decision.margin))),
         ("Required in the rule", ", ".join(restrictions.require) or "nothing"),
         ("Forbidden in the rule", ", ".join(restrictions.forbid) or "nothing"),
         ("Weights", "1 each" if restrictions.weights is None else str(restrictions.to_dict()["weights"])),
         ("Holds for", "this model" if explanation.model_count == 1 else f"{explanation.model_count} models at once"),
-        ("Past rows", f"{explanation.history_rows:,}"),
     ]
 
 
-def _describe_desired(decision: DecisionTarget) -> str:
-    """The desired classes; or scores, and on which side of the threshold."""
+def _describe_desired(explanation: Explanation) -> str:
+    """The desired classes and what these are called; or scores, and on which side of the threshold."""
+    decision, own = explanation.decision, explanation.labels.get_desired(explanation.decision.desired)
     if decision.desired is not None:
-        return ", ".join(map(format_value, decision.desired))
+        classes = ", ".join(map(format_value, decision.desired))
+        return classes if own is None else f"{classes} ({own})"
     return "by score" if decision.threshold is None else f"a score {decision.direction} the threshold"
 
 
 def _collect_search_facts(explanation: Explanation) -> list[tuple[str, str]]:
-    """Algorithm, seed, effort and versions."""
+    """Algorithm, seed and effort."""
     statistics = explanation.statistics
     evaluations = format_count(statistics.evaluations, "evaluation")
     oracle_calls = format_count(statistics.oracle_calls, "oracle call")
@@ -184,7 +162,6 @@ def _collect_search_facts(explanation: Explanation) -> list[tuple[str, str]]:
         ("Ended", describe_end(statistics)),
         ("Budget", _describe_budget(statistics)),
         ("Preferred", explanation.prefer),
-        *collect_version_facts(explanation, "explanation"),
     ]
 
 
@@ -194,14 +171,3 @@ def _describe_budget(statistics: Statistics) -> str:
     limits += [] if evaluations is None else [format_count(evaluations, "evaluation")]
     compiling = f"; compiling took {statistics.compile_seconds:.3g} s more" if statistics.compile_seconds else ""
     return f"{', '.join(limits) or 'no limit'}{compiling}"
-
-
-def collect_version_facts(explanation: Explanation, noun: str) -> list[tuple[str, str]]:
-    """The libraries that made what a report is about, a ``noun``, and the version that made the report."""
-    background = explanation.background
-    libraries = () if background is None else background.libraries
-    versions = ", ".join(f"{name} {version}" for name, version in libraries)
-    return [
-        ("Made with", versions or "not recorded in the explanation"),
-        ("Report by", f"ironrule {ironrule.__version__}; it did not check the {noun} again"),
-    ]

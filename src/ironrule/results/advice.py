@@ -12,10 +12,11 @@ from typing import Any, Literal
 
 from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Change, Counterfactual
+from ironrule.rule.phrasing import phrase_comparison
 from ironrule.rule.rule import Rule
 from ironrule.space.labels import Labels
 from ironrule.space.roles import Direction
-from ironrule.wording import format_resolution
+from ironrule.wording import format_repr, format_resolution, join_lines, render_text
 
 MarkReason = Literal["protected", "against direction"]
 
@@ -37,6 +38,12 @@ class RuleMark:
         """The mark that :meth:`to_dict` wrote."""
         return cls(int(data["component"]), data["reason"], bool(data["declared"]))
 
+    def __str__(self) -> str:
+        return f"part {self.component + 1} of the rule: {self.reason}, {'declared' if self.declared else 'guessed'}"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
     def describe(self, rule: Rule) -> str:
         """The mark as a sentence.
 
@@ -44,9 +51,10 @@ class RuleMark:
         >>> RuleMark(0, "protected").describe(Rule((Component("sex", "==", "female"),)))
         "sex = 'female' uses a protected feature"
         """
-        component = rule.components[self.component]
+        part = rule.components[self.component]
+        component = phrase_comparison(part.feature, part.op, part.value, rule.labels)
         if self.reason == "against direction":
-            side = "higher" if component.op == ">=" else "lower"
+            side = "higher" if part.op == ">=" else "lower"
             return f"{component} goes against the declared direction: {side} was declared better"
         return f"{component} uses a {'protected feature' if self.declared else 'feature that looks protected'}"
 
@@ -57,6 +65,12 @@ class ChangeLimit:
 
     moves: tuple[Direction, ...]
     reason: str
+
+    def __str__(self) -> str:
+        return f"may {' or '.join(self.moves) or 'not change'}: {self.reason}"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
 
     def permits(self, change: Change) -> bool:
         """Whether the change goes a permitted way; not, where its values cannot be compared."""
@@ -116,6 +130,15 @@ class SuggestedChanges(Sequence[Counterfactual]):
     def permits(self, change: Change) -> bool:
         """Whether a change of one feature respects the limits, so far as they say in which direction it may move."""
         return change.feature not in self.limits or self.limits[change.feature].permits(change)
+
+    def __str__(self) -> str:
+        return join_lines([*(f"{place}. {item}" for place, item in enumerate(self.items, 1)), self.note])
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def _repr_html_(self) -> str:
+        return render_text(self)
 
     @property
     def note(self) -> str:

@@ -12,8 +12,9 @@ it admits. Only a few bytes per row are held at a time, so that histories which 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -72,6 +73,20 @@ class ComponentNeed:
         return replace(self, counterfactual=shown)
 
 
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What only somebody who has the model can say: its type, its libraries with their versions, and the row's score.
+
+    ``threshold`` is None where the outcomes of past rows do not follow from it; ``score`` where the model has none.
+    """
+
+    type_name: str
+    libraries: tuple[tuple[str, str], ...]
+    score: float | None = None
+    threshold: float | None = None
+    score_meaning: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Background:
     """Everything that plots and reports show besides the explanation itself."""
@@ -86,6 +101,18 @@ class Background:
     constraints: tuple[str, ...]
     is_robust: bool  # whether counterfactuals are those of any of several models, or within a margin
     libraries: tuple[tuple[str, str], ...] = ()  # those that the explanation was made with; () where that is not known
+    lazy_model: LazyValue[ModelFacts] | None = field(default=None, compare=False, repr=False)
+    lazy_digest: LazyValue[str] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def model(self) -> ModelFacts | None:
+        """What the model says of itself and of the row, found when it is first read; None where it is not at hand."""
+        return None if self.lazy_model is None else self.lazy_model.get()
+
+    @property
+    def data_digest(self) -> str | None:
+        """A hash of the past rows, as codes of the space, found when it is first read."""
+        return None if self.lazy_digest is None else self.lazy_digest.get()
 
     def with_labels(self, labels: Labels) -> Background:
         """The same, its counterfactuals shown with these labels."""
@@ -111,7 +138,6 @@ def build_background(
     instance: Mapping[str, Value],
     points: Points,
     is_robust: bool,
-    libraries: tuple[tuple[str, str], ...] = (),
 ) -> Background:
     """The background of a rule; ``points`` are counterfactuals as codes."""
     space = past.space
@@ -125,8 +151,15 @@ def build_background(
         unused_features=past.unused_features,
         constraints=tuple(map(str, space.constraints)),
         is_robust=is_robust,
-        libraries=libraries,
+        lazy_digest=LazyValue(lambda: _hash_codes(past.codes)),
     )
+
+
+def _hash_codes(codes: EncodedTable) -> str:
+    digest = hashlib.sha256()
+    for column in codes.columns:
+        digest.update(np.ascontiguousarray(column, dtype="<i4").tobytes())
+    return digest.hexdigest()
 
 
 def _find_admitted(component: Component, space: Space, codes: EncodedTable) -> BoolArray:
@@ -230,11 +263,14 @@ class HistorySource(Protocol):
     def unused_features(self) -> tuple[str, ...]:
         """The features that the model is known not to use."""
 
+    def describe_model(self, row: Any) -> ModelFacts:
+        """What the model says of itself and of a row."""
+
 
 def attach_history(explanation: Explanation, data: Any, space: Space | None) -> Explanation:
     """The explanation with a background from the data; raises InputError if it speaks of another space or history."""
     if isinstance(data, HistorySource) and isinstance(data.space, Space):  # tables can have columns of these names
-        return _attach_rows(explanation, _read_history_source(explanation, data))
+        return _attach_rows(explanation, _read_history_source(explanation, data), data)
     table = read_table(data, space.columns if space is not None and isinstance(data, np.ndarray) else None)
     if space is None:
         named = [name for name in explanation.instance if name in table.names]
@@ -277,7 +313,7 @@ def _find_expected_fingerprint(
     return f"{decisions}{dash}{claimed_structure}"
 
 
-def _attach_rows(explanation: Explanation, past: HistoryRows) -> Explanation:
+def _attach_rows(explanation: Explanation, past: HistoryRows, source: HistorySource | None = None) -> Explanation:
     """The explanation with these past rows attached; raises InputError if it speaks of another space or history."""
     _require_same_space(explanation, past.space)
     if len(past.codes) != explanation.history_rows:
@@ -289,7 +325,10 @@ def _attach_rows(explanation: Explanation, past: HistoryRows) -> Explanation:
     def make() -> Background:
         named = [past.space.encode_row(one.values).tolist() for one in explanation.counterfactuals]
         points = np.array([*explanation.witnesses, *named], dtype=np.int32).reshape(-1, len(past.space))
-        return build_background(past, explanation.rule, explanation.instance, points, is_robust)
+        background = build_background(past, explanation.rule, explanation.instance, points, is_robust)
+        if source is None:
+            return background
+        return replace(background, lazy_model=LazyValue(lambda: source.describe_model(explanation.instance)))
 
     attached = replace(explanation, lazy_background=LazyValue(make))
     return attached.with_labels(past.space.labels.extend(explanation.labels)) if past.space.labels else attached

@@ -21,18 +21,23 @@ from ironrule.results.audience import LadderAudience
 from ironrule.results.batch_folder import EXPLANATIONS, BatchFolder, FolderBatchReader, require_kind
 from ironrule.results.batch_storage import CODE_COLUMNS, COLUMNS, BatchReader, BatchRow
 from ironrule.results.display import (
+    describe_rule_cover,
     format_batch,
+    format_rule_cover,
     plot_batch,
     render_batch,
+    render_rule_cover,
     write_batch_report,
     write_ladder_batch_report,
+    write_pdf,
 )
 from ironrule.results.explanation import Explanation
 from ironrule.results.ladder import Ladder
 from ironrule.results.notice import NoticeOptions
+from ironrule.results.report_options import ReportOptions
 from ironrule.search.rule_cover import find_covered_points, find_minimum_rule_cover
 from ironrule.space.space import Space
-from ironrule.wording import format_count
+from ironrule.wording import escape_controls, format_count, format_repr, render_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,6 +53,15 @@ class CoveringRule:
     rule: str
     row: int
     covered_rows: int
+
+    def __str__(self) -> str:
+        return f"{escape_controls(self.rule)} Proven; covers {format_count(self.covered_rows, 'row')} of the batch."
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def _repr_html_(self) -> str:
+        return render_text(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +84,15 @@ class RuleCover:
 
     def __len__(self) -> int:
         return len(self.rules)
+
+    def __str__(self) -> str:
+        return format_rule_cover(self)
+
+    def __repr__(self) -> str:
+        return f"<RuleCover: {describe_rule_cover(self)}>"
+
+    def _repr_html_(self) -> str:
+        return render_rule_cover(self)
 
 
 def find_rule_cover(read: Mapping[str, list[Any]], wider: bool, seconds: float) -> RuleCover:
@@ -210,17 +233,29 @@ class Batch(Sequence[Explanation]):
         *,
         history: Any = None,
         notice: NoticeOptions | None = None,
+        report: ReportOptions | None = None,
     ) -> str:
         """A report as one HTML page, also written to ``path``: an account for the validator, or a letter per person.
 
         Letters show past rows, and call features by their labels, where ``history`` gives the explainer or the data. A
         batch that was made with ladders also gives a notice per row, written as ``notice`` says, and its letters lead
-        with the short rule.
+        with the short rule. ``report`` has the language and the letterhead of letters.
         """
         if audience == "notice" or (audience == "person" and self.has_ladders):
-            return write_ladder_batch_report(self, audience, notice, path, history)
-        explanations = self if history is None else [each.with_history(history, self.space) for each in self]
-        return write_batch_report(explanations, audience, [f"row {row}" for row in self.rows], self.space, path)
+            return write_ladder_batch_report(self, audience, path, notice=notice, report=report, history=history)
+        return write_batch_report(self, audience, path, report=report, history=history)
+
+    def to_pdf(
+        self,
+        audience: LadderAudience = "validator",
+        path: str | Path | None = None,
+        *,
+        history: Any = None,
+        notice: NoticeOptions | None = None,
+        report: ReportOptions | None = None,
+    ) -> bytes:
+        """The same report as PDF (``pip install 'ironrule[pdf]'``)."""
+        return write_pdf(self.to_html(audience, history=history, notice=notice, report=report), path)
 
     def __str__(self) -> str:
         return format_batch(self)

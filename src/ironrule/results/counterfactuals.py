@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ironrule.errors import InputError, build_format_error
@@ -21,8 +22,17 @@ from ironrule.results.scope import DomainSummary
 from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.space.feature import Value, value_from_json, value_to_json
+from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
-from ironrule.wording import escape_controls, format_cost_resolution, format_count, format_resolution, join_lines
+from ironrule.wording import (
+    escape_controls,
+    format_cost_resolution,
+    format_count,
+    format_repr,
+    format_resolution,
+    join_lines,
+    render_text,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,6 +56,13 @@ class ChangeMeasures:
     linf: float
     ynn: float
     cost: float
+
+    def __str__(self) -> str:
+        distances = f"l1 {self.l1:.3g}, l2 {self.l2:.3g}, linf {self.linf:.3g}, cost {self.cost:.3g}"
+        return f"{format_count(self.l0, 'change')}; {distances}; {self.ynn:.0%} of the nearest past rows are desired"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +110,17 @@ class Counterfactuals(Sequence[Counterfactual]):
         return self.items[place]
 
     @property
+    def labels(self) -> Labels:
+        """How features and values are shown."""
+        return next((item.labels for item in self.items if item.changes), NO_LABELS)
+
+    def with_labels(self, labels: Labels | Mapping[str, Any] | str | Path) -> Counterfactuals:
+        """The same counterfactuals, shown with these labels; raises SpaceError for a feature that the row lacks."""
+        parsed = Labels.parse(labels)
+        parsed.check_names(self.instance)
+        return replace(self, items=tuple(item.with_labels(parsed) for item in self.items))
+
+    @property
     def within(self) -> str:
         """How near the nearest is known to be, behind a statement that each is."""
         if self.cost.is_usual:
@@ -125,6 +153,7 @@ class Counterfactuals(Sequence[Counterfactual]):
             "stopped": self.statistics.stopped,
             "statistics": asdict(self.statistics),
             "domains": {name: domain.to_dict() for name, domain in self.domains.items()},
+            **({"labels": self.labels.to_dict()} if self.labels else {}),
         }
         return add_digest(document)
 
@@ -141,7 +170,7 @@ class Counterfactuals(Sequence[Counterfactual]):
                 statement = "digest mismatch: the document was modified after it was written"
                 raise InputError(statement, code="digest-mismatch")
             check_counterfactuals_types(data)
-            return cls(
+            found = cls(
                 instance={name: value_from_json(value) for name, value in data["instance"].items()},
                 items=tuple(map(Counterfactual.from_dict, data["counterfactuals"])),
                 statistics=Statistics(**data["statistics"]),
@@ -153,6 +182,7 @@ class Counterfactuals(Sequence[Counterfactual]):
                 further_models=int(data.get("further_models", 0)),
                 domains={name: DomainSummary.from_dict(one) for name, one in data.get("domains", {}).items()},
             )
+            return found.with_labels(Labels.from_dict(data["labels"])) if "labels" in data else found
         except InputError:
             raise
         except (LookupError, TypeError, AttributeError, ValueError) as error:
@@ -178,6 +208,11 @@ class Counterfactuals(Sequence[Counterfactual]):
     def plot(self, ax: Axes | None = None) -> Axes:
         """What changes, by how much, per counterfactual, on matplotlib's axes (``pip install 'ironrule[plots]'``)."""
         return plot_counterfactuals(self, ax)
+
+    def __repr__(self) -> str:
+        proven = "proven" if self.proven else "not proven"
+        found = f"{format_count(len(self), 'counterfactual')}, {proven} to be the nearest" if self.items else proven
+        return f"<Counterfactuals: {found}: {'; '.join(map(str, self.items)) or self}>"
 
     def __str__(self) -> str:
         if self.items:
@@ -208,3 +243,12 @@ class ChangeSet:
 
     def __str__(self) -> str:
         return str(self.counterfactual)
+
+    def __repr__(self) -> str:
+        return f"<ChangeSet: {self.counterfactual}; {self._describe_proof()}>"
+
+    def _describe_proof(self) -> str:
+        return f"{'proven' if self.minimal else 'not proven'} that no fewer of these features would do"
+
+    def _repr_html_(self) -> str:
+        return render_text(f"{self}\n{self._describe_proof().capitalize()}.")

@@ -20,7 +20,7 @@ from ironrule.results.batch_folder import COUNTERFACTUALS, BatchFolder, FolderBa
 from ironrule.results.counterfactual_tables import build_batch_frame
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.space.space import Space
-from ironrule.wording import format_count
+from ironrule.wording import format_count, render_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -164,6 +164,9 @@ class CounterfactualsBatch(Sequence[Counterfactuals]):
     def to_json(self, indent: int | None = None) -> str:
         """The same as JSON."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+    def _repr_html_(self) -> str:
+        return render_text(self)
 
     def __str__(self) -> str:
         facts = self.summarize()

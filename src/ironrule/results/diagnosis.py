@@ -13,7 +13,7 @@ from typing import Any, Literal
 from ironrule.hitting.weights import ExactNumber, number_to_json
 from ironrule.results.display import format_diagnosis, render_diagnosis
 from ironrule.rule.rule import Rule
-from ironrule.wording import escape_controls
+from ironrule.wording import escape_controls, format_repr, render_text
 
 FindingKind = Literal["outlier", "rare category", "not monotone"]
 
@@ -47,6 +47,12 @@ class DiagnosisFinding:
 
     def __str__(self) -> str:
         return escape_controls(self.sentence)
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def _repr_html_(self) -> str:
+        return render_text(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

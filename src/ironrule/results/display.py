@@ -5,7 +5,6 @@ Results are values and stand below what renders them. Here each way to show one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from ironrule.results.audience import Audience, LadderAudience
-    from ironrule.results.batch import Batch
+    from ironrule.results.batch import Batch, RuleCover
     from ironrule.results.changes.menu import ChangeMenu
     from ironrule.results.changes.region import CounterfactualRegion
     from ironrule.results.counterfactuals import Counterfactuals
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from ironrule.results.judgement import Judgement
     from ironrule.results.ladder import Ladder
     from ironrule.results.notice import NoticeOptions
-    from ironrule.space.space import Space
+    from ironrule.results.report_options import ReportOptions
 
 
 def format_explanation(explanation: Explanation) -> str:
@@ -46,11 +45,23 @@ def plot_explanation(explanation: Explanation, kind: str, ax: Axes | None) -> Ax
     return matplotlib_plots.plot_explanation(explanation, kind, ax)
 
 
-def write_report(explanation: Explanation, audience: Audience, path: str | Path | None) -> str:
+def write_report(
+    explanation: Explanation, audience: Audience, path: str | Path | None, report: ReportOptions | None
+) -> str:
     """A report of an explanation as one HTML page, also written to ``path`` where one is given."""
     from ironrule.report import audiences
 
-    return audiences.save_text(audiences.render_report(explanation, audience), path)
+    return audiences.save_text(audiences.render_report(explanation, audience, report, path), path)
+
+
+def write_pdf(html: str, path: str | Path | None) -> bytes:
+    """A report that is an HTML page as PDF, also written to ``path`` where one is given."""
+    from ironrule.report.pdf import render_pdf
+
+    pdf = render_pdf(html)
+    if path is not None:
+        Path(path).write_bytes(pdf)
+    return pdf
 
 
 def render_counterfactuals(counterfactuals: Counterfactuals) -> str:
@@ -131,12 +142,17 @@ def plot_ladder(ladder: Ladder, ax: Axes | None) -> Axes:
 
 
 def write_ladder_report(
-    ladder: Ladder, audience: LadderAudience, notice: NoticeOptions | None, path: str | Path | None
+    ladder: Ladder,
+    audience: LadderAudience,
+    path: str | Path | None,
+    *,
+    notice: NoticeOptions | None,
+    report: ReportOptions | None,
 ) -> str:
     """A report of a ladder as one HTML page, also written to ``path`` where one is given."""
     from ironrule.report import audiences
 
-    return audiences.save_text(audiences.render_ladder_report(ladder, audience, notice), path)
+    return audiences.save_text(audiences.render_ladder_report(ladder, audience, notice, report, path), path)
 
 
 def format_batch(batch: Batch) -> str:
@@ -153,6 +169,27 @@ def render_batch(batch: Batch) -> str:
     return report.render_batch(batch)
 
 
+def describe_rule_cover(cover: RuleCover) -> str:
+    """How many rules cover how many rows."""
+    from ironrule.report import batch as report
+
+    return report.describe_rule_cover(cover)
+
+
+def format_rule_cover(cover: RuleCover) -> str:
+    """The few rules that cover all proven rows as text."""
+    from ironrule.report import batch as report
+
+    return report.format_rule_cover(cover)
+
+
+def render_rule_cover(cover: RuleCover) -> str:
+    """The same as HTML for a notebook."""
+    from ironrule.report import batch as report
+
+    return report.render_rule_cover(cover)
+
+
 def plot_batch(batch: Batch, ax: Axes | None) -> Axes:
     """A plot of a batch on matplotlib's axes."""
     from ironrule.report.plots import matplotlib_plots
@@ -161,7 +198,13 @@ def plot_batch(batch: Batch, ax: Axes | None) -> Axes:
 
 
 def write_ladder_batch_report(
-    batch: Batch, audience: LadderAudience, notice: NoticeOptions | None, path: str | Path | None, history: Any
+    batch: Batch,
+    audience: LadderAudience,
+    path: str | Path | None,
+    *,
+    notice: NoticeOptions | None,
+    report: ReportOptions | None,
+    history: Any,
 ) -> str:
     """A report of the ladders of a batch as one HTML page, also written to ``path`` where one is given."""
     from ironrule.report import audiences
@@ -169,13 +212,21 @@ def write_ladder_batch_report(
     read = batch.ladders()
     ladders = read if history is None else (ladder.with_history(history, batch.space) for ladder in read)
     rows = audiences.ReportedLadders(list(ladders), batch.rows, space=batch.space)
-    return audiences.save_text(audiences.render_ladder_batch_report(rows, audience, notice), path)
+    return audiences.save_text(audiences.render_ladder_batch_report(rows, audience, notice, report), path)
 
 
 def write_batch_report(
-    explanations: Sequence[Explanation], audience: Audience, names: Sequence[str], space: Space, path: str | Path | None
+    batch: Batch,
+    audience: Audience,
+    path: str | Path | None,
+    *,
+    report: ReportOptions | None,
+    history: Any,
 ) -> str:
-    """A report of many explanations as one HTML page, also written to ``path`` where one is given."""
+    """A report of the explanations of a batch as one HTML page, also written to ``path`` where one is given."""
     from ironrule.report import audiences
 
-    return audiences.save_text(audiences.render_batch_report(explanations, audience, names, space), path)
+    explanations = batch if history is None else [each.with_history(history, batch.space) for each in batch]
+    names = [f"row {row}" for row in batch.rows]
+    text = audiences.render_batch_report(explanations, audience, names, batch.space, report=report, rows=batch.rows)
+    return audiences.save_text(text, path)

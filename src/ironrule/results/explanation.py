@@ -26,8 +26,15 @@ from ironrule.model.decision import DecisionTarget
 from ironrule.results.advice import RuleMark, SuggestedChanges
 from ironrule.results.audience import Audience
 from ironrule.results.background import Background, attach_history
-from ironrule.results.display import format_explanation, plot_explanation, render_explanation, write_report
+from ironrule.results.display import (
+    format_explanation,
+    plot_explanation,
+    render_explanation,
+    write_pdf,
+    write_report,
+)
 from ironrule.results.document_types import check_document_types
+from ironrule.results.report_options import ReportOptions
 from ironrule.results.scope import DomainSummary
 from ironrule.rule.counterfactual import Counterfactual, LazySequence, LazyValue
 from ironrule.rule.rule import Rule
@@ -38,7 +45,7 @@ from ironrule.verdict.budget import Meter, StopReason
 from ironrule.verdict.certificate import require_integer
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
 from ironrule.verdict.verdict import Proven, Verdict, label_verdict, verdict_from_dict, verdict_to_dict
-from ironrule.wording import escape_controls
+from ironrule.wording import escape_controls, format_count, format_repr, format_settings, render_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,6 +80,14 @@ class Statistics:
     budget_evaluations: int | None = None
     compile_seconds: float = 0.0
 
+    def __str__(self) -> str:
+        ended = f"; stopped early ({self.stopped})" if self.stopped else ""
+        work = f"{format_count(self.evaluations, 'evaluation')} in {self.seconds:.2f} s"
+        return f"{self.algorithm}, seed {self.seed}: {work}{ended}"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
 
 @dataclass(frozen=True, slots=True)
 class RuleRestrictions:
@@ -81,6 +96,9 @@ class RuleRestrictions:
     require: tuple[str, ...] = ()
     forbid: tuple[str, ...] = ()
     weights: Mapping[str, int | float | Fraction] | Literal["paper"] | None = None
+
+    def __repr__(self) -> str:
+        return format_settings(self)
 
     @property
     def is_unrestricted(self) -> bool:
@@ -125,6 +143,15 @@ class RankedRule:
         """The rule that :meth:`to_dict` wrote."""
         return cls(Rule.from_dict(data["rule"]), verdict_from_dict(data["verdict"]), data["coverage"])
 
+    def __str__(self) -> str:
+        return f"{self.rule} {_capitalize(self.verdict)}. Past rows covered: {self.coverage:,}."
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def _repr_html_(self) -> str:
+        return render_text(self, self.verdict)
+
     def with_labels(self, labels: Labels) -> RankedRule:
         """The same, shown with these labels."""
         return replace(self, rule=self.rule.with_labels(labels), verdict=label_verdict(self.verdict, labels))
@@ -153,6 +180,14 @@ class CoveragePreference:
         """What :meth:`to_dict` wrote."""
         shortest, compared = number_from_json(data["shortest"]), require_integer(data["compared"])
         return cls(shortest, bool(data["is_complete"]), compared)
+
+    def __str__(self) -> str:
+        known = "proven to be the best of them" if self.is_complete else "not proven to be the best"
+        compared = format_count(self.compared, "proven rule")
+        return f"preferred for its coverage among {compared}, {known}; the shortest weighs {self.shortest}"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -418,13 +453,29 @@ class Explanation:
         """
         return plot_explanation(self, kind, ax)
 
-    def to_html(self, audience: Audience = "person", path: str | Path | None = None) -> str:
+    def to_html(
+        self,
+        audience: Audience = "person",
+        path: str | Path | None = None,
+        *,
+        report: ReportOptions | None = None,
+    ) -> str:
         """A report as one HTML page that needs nothing else, also written to ``path`` where one is given.
 
         ``person``: plain sentences for whom the decision is about; ``validator``: verdict, proof, scope, seed, versions
-        and how to check it.
+        and how to check it. ``report`` has the language, the letterhead and the files that are named.
         """
-        return write_report(self, audience, path)
+        return write_report(self, audience, path, report)
+
+    def to_pdf(
+        self,
+        audience: Audience = "person",
+        path: str | Path | None = None,
+        *,
+        report: ReportOptions | None = None,
+    ) -> bytes:
+        """The same report as PDF (``pip install 'ironrule[pdf]'``)."""
+        return write_pdf(self.to_html(audience, report=report), path)
 
     def __str__(self) -> str:
         return format_explanation(self)
@@ -448,6 +499,11 @@ def _read_changes(data: Mapping[str, Any] | None) -> LazyValue[SuggestedChanges]
 
 
 Item = TypeVar("Item")
+
+
+def _capitalize(value: object) -> str:
+    text = str(value)
+    return text[:1].upper() + text[1:]
 
 
 class _EnumerationSearch(Protocol):
@@ -498,5 +554,15 @@ class Listing(Iterator[Item], Generic[Item]):
         return item
 
     def __repr__(self) -> str:
-        how = "complete" if self.complete else f"stopped: {self.stopped}" if self.stopped else "not ended"
-        return f"<Listing: {self.count} so far, {how}>"
+        return f"<Listing: {self}>"
+
+    def __str__(self) -> str:
+        how = "not ended: iterate over it, or make a list of it"
+        if self.complete:
+            how = "complete, and that is proven"
+        elif self.stopped:
+            how = f"stopped: {self.stopped}; there may be others"
+        return f"{self.count} so far, {how}"
+
+    def _repr_html_(self) -> str:
+        return render_text(self)

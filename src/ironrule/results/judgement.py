@@ -23,7 +23,7 @@ from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.rule import Component, Rule
 from ironrule.space.feature import Value, value_to_json
 from ironrule.verdict.verdict import Proven, Quality, Refuted, Verdict, verdict_to_dict
-from ironrule.wording import escape_controls, format_count, join_lines
+from ironrule.wording import escape_controls, format_count, format_repr, join_lines, render_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +135,12 @@ class RecheckedExplanation:
         broken = f": {self.counterfactual}" if self.counterfactual is not None else ""
         return escape_controls(f"{self.name}: {self.status}{broken}")
 
+    def __repr__(self) -> str:
+        return escape_controls(f"<RecheckedExplanation: {self}: {STATUS_MEANINGS[self.status]}>")
+
+    def _repr_html_(self) -> str:
+        return render_text(f"{self}\n{STATUS_MEANINGS[self.status]}.", self.verdict)
+
 
 @dataclass(frozen=True, slots=True)
 class Recheck(Sequence[RecheckedExplanation]):
@@ -166,3 +172,9 @@ class Recheck(Sequence[RecheckedExplanation]):
         lines = [f"{format_count(len(self), 'explanation')} rechecked."]
         lines += [f"{counts[one]:,} {one}: {meaning}." for one, meaning in STATUS_MEANINGS.items() if counts[one]]
         return join_lines([*lines, *map(str, self.select("breaks"))])
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def _repr_html_(self) -> str:
+        return render_text(self)

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 from ironrule.errors import InputError, build_format_error
 from ironrule.model.population import MeasuredFrom
 from ironrule.results.audience import LadderAudience
-from ironrule.results.display import format_ladder, plot_ladder, render_ladder, write_ladder_report
+from ironrule.results.display import format_ladder, plot_ladder, render_ladder, write_ladder_report, write_pdf
 from ironrule.results.document_types import check_ladder_types
 from ironrule.results.explanation import Explanation
 from ironrule.results.notice import NoticeOptions
 from ironrule.results.reasons import Reason, ReasonCatalogue, RungPart, build_reasons
+from ironrule.results.report_options import ReportOptions
 from ironrule.rule.phrasing import FeatureLabels
 from ironrule.rule.rule import Rule
 from ironrule.space.labels import Labels
@@ -29,6 +30,7 @@ from ironrule.space.space import Space
 from ironrule.verdict.bounded import Bounded, RungVerdict, rung_verdict_from_dict, rung_verdict_to_dict
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
 from ironrule.verdict.verdict import Proven
+from ironrule.wording import format_count, format_repr, render_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,6 +55,12 @@ class CoveredRows:
 
     rows: int
     exceptions: int
+
+    def __str__(self) -> str:
+        return f"{format_count(self.exceptions, 'exception')} among {format_count(self.rows, 'row')}"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +118,15 @@ class Rung:
             is_best=data["is_best"],
             parts=tuple(map(RungPart.from_dict, data["parts"])),
         )
+
+    def __str__(self) -> str:
+        return f"{self.rule} {str(self.verdict).capitalize()}. Past rows covered: {self.coverage:,}."
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def _repr_html_(self) -> str:
+        return render_text(self, self.verdict)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -251,11 +268,24 @@ class Ladder(Sequence[Rung]):
         path: str | Path | None = None,
         *,
         notice: NoticeOptions | None = None,
+        report: ReportOptions | None = None,
     ) -> str:
         """A report as one HTML page, also written to ``path``: a letter for the person, which leads with the short
         rule; all rungs for the validator; or a notice, a page that a lender can send, written as ``notice`` says.
+        ``report`` has the language and the letterhead of the letter.
         """
-        return write_ladder_report(self, audience, notice, path)
+        return write_ladder_report(self, audience, path, notice=notice, report=report)
+
+    def to_pdf(
+        self,
+        audience: LadderAudience = "person",
+        path: str | Path | None = None,
+        *,
+        notice: NoticeOptions | None = None,
+        report: ReportOptions | None = None,
+    ) -> bytes:
+        """The same report as PDF (``pip install 'ironrule[pdf]'``)."""
+        return write_pdf(self.to_html(audience, notice=notice, report=report), path)
 
     def with_history(self, data: Any, space: Space | None = None) -> Ladder:
         """The same ladder with past rows and labels attached again; see :meth:`Explanation.with_history`."""
@@ -281,8 +311,9 @@ class Ladder(Sequence[Rung]):
         return format_ladder(self)
 
     def __repr__(self) -> str:
-        lengths = ", ".join(str(rung.cardinality) for rung in self.rungs)
-        return f"<Ladder: rungs of {lengths} components; the last is {type(self.last.verdict).__name__}>"
+        lengths = ", ".join(str(len(rung.rule.features)) for rung in self.rungs)
+        noun = "condition" if lengths == "1" else "conditions"
+        return f"<Ladder: rules of {lengths} {noun}; the last is {type(self.last.verdict).__name__}>"
 
     def _repr_html_(self) -> str:
         return render_ladder(self)

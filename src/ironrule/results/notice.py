@@ -27,6 +27,7 @@ from typing import Any
 from ironrule.errors import InputError
 from ironrule.results.reasons import ReasonCatalogue
 from ironrule.space.labels import DEFAULT_LANGUAGE, FeatureText, Labels, read_toml
+from ironrule.wording import format_settings
 
 MAX_REASONS = 4  # of a notice, unless the lender says otherwise
 
@@ -58,6 +59,9 @@ class NoticeOptions:
     fields: Mapping[str, str] = field(default_factory=dict)
     fields_by_row: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return format_settings(self)
+
     def __post_init__(self) -> None:
         checks: dict[str, tuple[bool, str]] = {
             "catalogue": (self.catalogue is None or isinstance(self.catalogue, ReasonCatalogue), "a ReasonCatalogue"),
@@ -67,9 +71,9 @@ class NoticeOptions:
             "worth": (isinstance(self.worth, bool), "True or False"),
             "most": (type(self.most) is int and self.most > 0, "a positive integer"),
             "date": (self.date is None or isinstance(self.date, datetime.date), "a date"),
-            "fields": (_is_fields(self.fields), "a mapping from names to texts"),
+            "fields": (is_fields(self.fields), "a mapping from names to texts"),
             "fields_by_row": (
-                isinstance(self.fields_by_row, Mapping) and all(map(_is_fields, self.fields_by_row.values())),
+                isinstance(self.fields_by_row, Mapping) and all(map(is_fields, self.fields_by_row.values())),
                 "a mapping from row numbers to mappings from names to texts",
             ),
         }
@@ -88,14 +92,15 @@ class NoticeOptions:
         return {**self.fields, **({} if row is None else self.fields_by_row.get(row, {}))}
 
 
-def _is_fields(value: Any) -> bool:
+def is_fields(value: Any) -> bool:
+    """Whether these are texts by name."""
     return isinstance(value, Mapping) and all(isinstance(part, str) for item in value.items() for part in item)
 
 
 def read_fields(path: Path) -> dict[str, str]:
     """The fields of all letters, in a TOML file."""
     document = read_toml(path, "file of fields")
-    if not _is_fields(document):
+    if not is_fields(document):
         expected = f'{path.name} must have lines such as creditor = "Example Bank"'
         raise InputError(expected=expected, got=repr(document))
     return document

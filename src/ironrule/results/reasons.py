@@ -31,7 +31,7 @@ from ironrule.rule.phrasing import FeatureCondition, FeatureLabels
 from ironrule.rule.rule import Component
 from ironrule.space.feature import Feature, Value, value_from_json, value_to_json
 from ironrule.space.labels import DEFAULT_LANGUAGE, read_toml
-from ironrule.wording import escape_controls, format_percent_up
+from ironrule.wording import escape_controls, format_count, format_percent_up, format_repr, render_text
 
 ReasonDirection = Literal["low", "high", "is"]
 DIRECTIONS: Mapping[str, ReasonDirection] = {"<=": "low", ">=": "high", "==": "is"}
@@ -110,6 +110,12 @@ class Reason:
     def __str__(self) -> str:
         return escape_controls(self.text if self.code is None else f"{self.code}: {self.text}")
 
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def _repr_html_(self) -> str:
+        return render_text(self)
+
 
 @dataclass(frozen=True, slots=True)
 class ReasonEntry:
@@ -130,6 +136,10 @@ class ReasonCatalogue:
 
     entries: Mapping[tuple[str, str], ReasonEntry]
     never_name: frozenset[str] = field(default_factory=frozenset)
+
+    def __repr__(self) -> str:
+        count = format_count(len(self.entries), "entry", "entries")
+        return f"<ReasonCatalogue: {count}; never named: {', '.join(sorted(self.never_name)) or 'none'}>"
 
     @classmethod
     def from_file(cls, path: str | Path) -> ReasonCatalogue:

@@ -19,6 +19,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ironrule.errors import InputError, describe_value
+from ironrule.wording import format_settings
 
 if TYPE_CHECKING:  # the command line reads the names of norms, and loads nothing heavy
     from ironrule.arrays import Float64Array, Points
@@ -87,6 +88,9 @@ class Cost:
                 code="bad-cost",
             )
         object.__setattr__(self, "per_change", float(self.per_change))
+
+    def __repr__(self) -> str:
+        return format_settings(self)
 
     def get_price(self, name: str) -> DirectedPrice:
         """What a unit of distance costs for a feature, upwards and downwards."""

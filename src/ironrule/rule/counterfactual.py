@@ -12,6 +12,7 @@ from ironrule.rule.phrasing import format_change
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.space.space import Space
+from ironrule.wording import format_repr, render_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,9 @@ class Change:
     def __str__(self) -> str:
         name, before, after = format_change(self)
         return f"{name}: {before} -> {after}"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,12 @@ class Counterfactual:
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.changes)) or "no change"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def _repr_html_(self) -> str:
+        return render_text(self)
 
 
 T = TypeVar("T")

@@ -21,11 +21,19 @@ import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray
 from ironrule.errors import InputError, TableError, describe_value
-from ironrule.rule.phrasing import UNNAMED_OUTCOME, phrase_comparison, phrase_conditions, phrase_rule
+from ironrule.rule.phrasing import (
+    UNNAMED_OUTCOME,
+    group_conditions,
+    phrase_comparison,
+    phrase_condition,
+    phrase_conditions,
+    phrase_rule,
+)
 from ironrule.space.codes import look_up_codes
 from ironrule.space.feature import Feature, Value, value_from_json, value_to_json
 from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.space.table import TableColumn, narrow_column, read_table, to_python_value
+from ironrule.wording import format_repr, render_text
 
 PANDAS_RESERVED_NAMES = ("inf", "Inf", "datetime", "True", "False")
 """Names that mean something else in a pandas query, quoted or not."""
@@ -134,6 +142,9 @@ class Component:
     def __str__(self) -> str:
         return phrase_comparison(self.feature, self.op, self.value)
 
+    def __repr__(self) -> str:
+        return format_repr(self)
+
 
 def _build_one_hot_pattern(feature: Feature, op: Operator, value: Value) -> tuple[tuple[str, int], ...]:
     """What the one-hot columns must be: the value's own is 1, or all those on the other side of it are 0."""
@@ -237,9 +248,20 @@ class Rule:
         """The rule as a pandas query; one that holds everywhere for the empty rule."""
         return " and ".join(component.to_query() for component in self.components) or "index.isna() or index.notna()"
 
-    def to_sql(self) -> str:
-        """The rule as a WHERE clause in standard SQL."""
-        return " AND ".join(component.to_sql() for component in self.components) or "1 = 1"
+    def to_sql(self, comments: bool = False) -> str:
+        """The rule as a WHERE clause in standard SQL; with ``comments`` a line per condition, with what it says.
+
+        >>> rule = Rule((Component("a", ">=", 1), Component("a", "<=", 3)))
+        >>> print(rule.with_labels({"a": "Age"}).to_sql(comments=True))
+        "a" >= 1 AND "a" <= 3 -- Age from 1 to 3
+        """
+        if not comments:
+            return " AND ".join(component.to_sql() for component in self.components) or "1 = 1"
+        lines = []
+        for one in group_conditions(self):
+            clause = " AND ".join(component.to_sql() for component in one.components)
+            lines.append(f"{clause} -- {phrase_condition(one, self.labels)}")
+        return "\nAND ".join(lines) or "1 = 1 -- everyone"
 
     def to_dict(self) -> dict[str, Any]:
         """The rule as plain data."""
@@ -252,3 +274,9 @@ class Rule:
 
     def __str__(self) -> str:
         return phrase_rule(self)
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def _repr_html_(self) -> str:
+        return render_text(self)

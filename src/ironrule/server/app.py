@@ -31,14 +31,16 @@ from ironrule.errors import InputError
 from ironrule.server.applicants import Applicants, SavedSearches
 from ironrule.server.audit.log import AuditLog
 from ironrule.server.auth import BrowserSessions
+from ironrule.server.batches import BatchRegistry
 from ironrule.server.errors import convert_http_exception, convert_validation_error
 from ironrule.server.jobs import JobQueue
 from ironrule.server.middleware import SecurityMiddleware
 from ironrule.server.responses import render_error
-from ironrule.server.routes import api, downloads, login, pages
+from ironrule.server.routes import api, applicants, batches, downloads, login, pages
 from ironrule.server.served_model import ServedModel
 from ironrule.server.service import Service
 from ironrule.server.settings import ServerLimits, ServerSettings
+from ironrule.server.views.records import AnswerSummaries
 from ironrule.wording import escape_controls
 
 API_DESCRIPTION = "Rules without exceptions that explain one decision of a classifier. Every error has the same shape."
@@ -54,6 +56,7 @@ def create_app(served_model: ServedModel, settings: ServerSettings | None = None
         audit=open_audit_log(chosen),
         jobs=JobQueue(chosen.limits),
         searches=SavedSearches(chosen.limits.searches),
+        batches=BatchRegistry(chosen.limits.kept_batches),
     )
     app = FastAPI(
         title="Ironrule",
@@ -67,8 +70,9 @@ def create_app(served_model: ServedModel, settings: ServerSettings | None = None
         exception_handlers=dict.fromkeys((RequestValidationError, HTTPException), _render_framework_error),
     )
     app.state.service, app.state.sessions = service, BrowserSessions(chosen)
+    app.state.summaries = AnswerSummaries()
     app.add_middleware(SecurityMiddleware, settings=chosen, sessions=app.state.sessions)
-    for part in (api, pages, login, downloads):
+    for part in (api, applicants, batches, pages, login, downloads):
         app.include_router(part.router)
     app.mount("/static", StaticFiles(packages=[("ironrule.server", "static")]))
     return app

@@ -32,7 +32,7 @@ SESSION_COOKIE = "ironrule-session"
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 LOGIN_PATH, STATIC_FOLDER = "/login", "/static/"
 CHECK_PATHS = ("/", "/check", "/check.json", "/api/check", "/logout", "/api/openapi.json")
-READ_PATHS = ("/explanations", "/explanations.json", "/api", "/api.json", "/api/model")
+READ_PATHS = ("/explanations", "/explanations.json", "/log", "/log.json", "/api", "/api.json", "/api/model")
 READ_FOLDERS = ("/explanations/", "/ladders/", "/counterfactuals/", "/api/explanations/")
 HOME_PATHS: dict[Role, str] = {"ask": "/applicants", "read": "/explanations", "check": "/check"}
 

@@ -26,7 +26,7 @@ from pydantic import BaseModel, Field
 from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 
-from ironrule.errors import AuditError, IronruleError, ModelError, format_with_hint
+from ironrule.errors import AuditError, IronruleError, ModelError, list_error_fields
 from ironrule.wording import format_count
 
 MAX_SHOWN_LENGTH = 100
@@ -46,6 +46,7 @@ STATUS_TITLES = {
     503: "Service unavailable",
 }
 
+MODEL_HINT = "GET /api/model lists the features and their values; if the row has them, tell the operator of the server"
 SERVER_HINTS: dict[str, str | None] = {
     "value-outside-domain": "GET /api/model lists the domain of every feature",
     "desired-required": "start the server with --desired LABEL",
@@ -56,6 +57,8 @@ SERVER_HINTS: dict[str, str | None] = {
     **dict.fromkeys(("ray-address-without-engine", "output-required", "probabilities-required", "network-classes")),
     **dict.fromkeys(("bad-cost", "unknown-cost", "bad-target", "scores-required", "past-rows-required")),
     "unsuitable-model": None,
+    **dict.fromkeys(("model-columns", "model-categories", "model-unknown-category", "model-text"), MODEL_HINT),
+    "model-missing-values": MODEL_HINT,
 }
 
 
@@ -119,9 +122,7 @@ def to_api_error(error: BaseException) -> ApiError:
         return _log_unexpected_error(error)
     status = 500 if isinstance(error, (AuditError, ModelError)) else 422
     hint = SERVER_HINTS.get(error.code, error.hint)
-    found = ApiError(status, error.code, error.statement, error.expected, error.got, hint=hint)
-    found.message = format_with_hint(error, hint)
-    return found
+    return ApiError(status, statement=error.statement, **list_error_fields(error, hint))
 
 
 def format_brief(value: Any) -> str:

@@ -166,10 +166,15 @@ class JobQueue:
 
     def find(self, name: str) -> Job:
         """A job by its name; raises a 404 if it is unknown or was dropped."""
+        found = self.find_or_none(name)
+        if found is None:
+            raise build_not_found_error(f"job {format_brief(name)}", "old jobs are dropped: start another")
+        return found
+
+    def find_or_none(self, name: str) -> Job | None:
+        """A job by its name; None if it is unknown or was dropped."""
         with self._lock:
-            if name not in self._jobs:
-                raise build_not_found_error(f"job {format_brief(name)}", "old jobs are dropped: start another")
-            return self._jobs[name]
+            return self._jobs.get(name)
 
     def cancel(self, job: Job) -> None:
         """Ask a job to end with the best it has; one that waits ends at once."""

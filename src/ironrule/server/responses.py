@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,16 @@ from ironrule.server.auth import find_needed_role
 from ironrule.server.errors import ApiError
 from ironrule.server.tokens import Role, has_role
 
-PAGE_LINKS = ("/applicants", "Applicants"), ("/explanations", "Log"), ("/check", "Check"), ("/api", "API")
+PAGE_LINKS = (
+    ("/overview", "Overview"),
+    ("/applicants", "Applicants"),
+    ("/batches", "Batches"),
+    ("/explanations", "Explanations"),
+    ("/check", "Check"),
+    ("/log", "Log"),
+    ("/api", "API"),
+)
+ANSWER_FOLDERS = ("/ladders/", "/counterfactuals/")  # which belong to the explanations
 
 
 @cache
@@ -45,13 +55,34 @@ def render_response(
     user = getattr(request.state, "user", None)
     role: Role = "ask" if user is None else user.role
     links = [link for link in PAGE_LINKS if has_role(role, find_needed_role("GET", link[0]))]
-    known = {"who": getattr(request.state, "who", None), "links": links, "here": request.url.path, "drawing": drawing}
+    path = request.url.path
+    known = {
+        "who": getattr(request.state, "who", None),
+        "links": links,
+        "here": "/explanations" if path.startswith(ANSWER_FOLDERS) else path,
+        "drawing": drawing,
+        "served_title": None if user is None else _get_served_title(request),  # a guest gets to know nothing
+    }
     return HTMLResponse(get_environment().get_template(template).render(**known, **data), status)
+
+
+def _get_served_title(request: Request) -> str | None:
+    """What is served, as its operator calls it; None where no application answers."""
+    app = request.scope.get("app")
+    return None if app is None else str(app.state.service.served_model.title)
 
 
 def redirect(path: str) -> Response:
     """A redirect to another page."""
     return RedirectResponse(path, 303)
+
+
+def build_download(
+    text: str, kind: str, name: str, headers: Mapping[str, str] | None = None, is_shown: bool = False
+) -> Response:
+    """A file to keep, or one that the browser shows itself."""
+    disposition = {"Content-Disposition": f'{"inline" if is_shown else "attachment"}; filename="{name}"'}
+    return Response(text, media_type=kind, headers=disposition | dict(headers or {}))
 
 
 def render_error(request: Request, error: ApiError) -> Response:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, cast
+from urllib.parse import urlencode
 
 from fastapi import Request
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
@@ -18,6 +19,7 @@ from ironrule.explain.options import DEFAULTS, Preference, SearchOptions
 from ironrule.model.target import Target
 from ironrule.rule.cost import Cost, CostNorm, CostScale, parse_price_texts, parse_step_texts
 from ironrule.search.algorithms import AlgorithmChoice
+from ironrule.server.applicants import OutcomeFilter, SortOrder
 from ironrule.server.auth import check_unicode
 from ironrule.server.counterfactuals import CounterfactualsRequest
 from ironrule.server.errors import ErrorDetail, format_brief
@@ -283,6 +285,39 @@ class ExplainForm(BaseModel):
             prefer=self.prefer,
         )
         return ExplainRequest(row, options, self.where)
+
+
+class SearchForm(BaseModel):
+    """What is searched for, and how the list is sorted; ``column``, ``operator`` and ``value`` add one condition."""
+
+    text: str = Field("", max_length=400)
+    outcome: OutcomeFilter = "any"
+    sort: str = Field("row", max_length=250)
+    order: SortOrder = "ascending"
+    column: str = Field("", max_length=200)
+    operator: Literal["=", "!=", ">=", "<="] = "="
+    value: str = Field("", max_length=200)
+
+    def build_text(self) -> str:
+        """The whole search."""
+        more = f"{self.column} {self.operator} {self.value.strip()}" if self.column else ""
+        return " and ".join(filter(None, (self.text.strip(), more)))
+
+    def build_query(self) -> str:
+        """The address of the list without a search; no value is in it."""
+        return f"/applicants?{urlencode({'outcome': self.outcome, 'sort': self.sort, 'order': self.order})}"
+
+
+class BatchForm(BaseModel):
+    """Which applicants to explain: all with the undesired outcome, or those of a search; not more than so many."""
+
+    search: str = Field("", max_length=64)
+    most: Annotated[int | None, BeforeValidator(lambda text: text or None), Field(ge=1, le=100_000)] = None
+    seconds: Annotated[float | None, BeforeValidator(lambda text: text or None), Field(gt=0, le=86400)] = None
+
+    def to_request(self) -> ExplainRequest:
+        """The request in the service's terms; the rows come from the search."""
+        return ExplainRequest(0, SearchOptions(budget=_build_budget(self.seconds)))
 
 
 class CounterfactualsForm(BaseModel):

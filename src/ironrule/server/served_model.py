@@ -8,11 +8,12 @@ needs one which another thread is building waits for it; other threads do not wa
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from cachetools import LRUCache, cached
@@ -20,7 +21,7 @@ from cachetools import LRUCache, cached
 from ironrule.arrays import Int64Array
 from ironrule.checker.checker import Checker
 from ironrule.checker.result import Check
-from ironrule.errors import ConstraintError, InputError
+from ironrule.errors import ConstraintError, InputError, ModelError
 from ironrule.explain.explainer import Explainer
 from ironrule.model.decision import read_classes
 from ironrule.results.explanation import Explanation
@@ -32,6 +33,10 @@ from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space, as_constraint
 
+if TYPE_CHECKING:
+    from ironrule.explain.row_score import RowScorer
+
+logger = logging.getLogger("ironrule.server")
 T = TypeVar("T")
 RowInput = int | Mapping[str, Any]  # the number of a past row, or the values of any row
 ConstraintTexts = tuple[str, ...]
@@ -137,6 +142,8 @@ class ServedModel:
         classes: Sequence[Any] = (),
     ) -> None:
         self.explainer, self.title, self.classes = explainer, title, tuple(classes)
+        self._scorer_lock = threading.Lock()
+        self._scorers: list[RowScorer | None] = []  # one entry, once scores are needed
         self._whole_space, self._checker = Subspace(explainer), SharedChecker(lambda: build_checker(()))
         self._build_subspace = _cache_last(lambda where: Subspace(explainer.where(where)))
         self._build_shared_checker = _cache_last(lambda where: SharedChecker(lambda: build_checker(where)))
@@ -160,6 +167,26 @@ class ServedModel:
     def space(self) -> Space:
         """The space that rules speak about."""
         return self.explainer.space
+
+    @property
+    def outcome_names(self) -> dict[str, str]:
+        """What people call the outcomes."""
+        desired, undesired = self.explainer.outcome_names
+        return {"desired": desired, "undesired": undesired}
+
+    @property
+    def scorer(self) -> RowScorer | None:
+        """What scores rows; None for a model without scores, or whose scores fail. The model is asked about all past
+        rows the first time.
+        """
+        with self._scorer_lock:
+            if not self._scorers:
+                try:
+                    self._scorers.append(self.explainer.build_row_scorer())
+                except ModelError as error:  # decisions and lists do not need them
+                    logger.warning("scores are not shown: asking for them failed (%s)", error.code)
+                    return None
+            return self._scorers[0]
 
     def get_subspace(self, where: ConstraintTexts) -> Subspace:
         """The subspace where extra constraints hold."""

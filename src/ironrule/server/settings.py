@@ -44,6 +44,7 @@ class ServerLimits:
     seconds: float = 60.0
     evaluations: int = 5_000_000
     batch_rows: int = 10_000
+    kept_batches: int = 6  # whose results the pages show; older ones are in the audit log alone
     batch_seconds: float = 3_600.0  # of work on one batch, without the time in which it waits for others
     page_rows: int = 200
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ironrule.arrays import BoolArray
-from ironrule.errors import SpaceError, describe_value
+from ironrule.errors import SpaceError, describe_value, escape_controls
 
 if TYPE_CHECKING:
     from ironrule.space.roles import Role
@@ -80,6 +80,11 @@ class Feature:
             raise SpaceError(expected=rule, got=self.describe())
         if self.role is not None:
             self.role.check_fits(self.name, self.ordered, self.numeric)
+
+    def __repr__(self) -> str:
+        shown = "" if self.label is None else f" ({self.label})"
+        kind = "ordered" if self.ordered else "nominal"
+        return escape_controls(f"<Feature {self.name!r}{shown}: {kind}, {self.describe()}>")
 
     def _check_types(self) -> None:
         """Raise SpaceError for a field of the wrong type; all else may rely on them."""

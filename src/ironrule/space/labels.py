@@ -46,7 +46,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ironrule.errors import InputError, OutcomeError, SpaceError, describe_value
-from ironrule.wording import escape_controls, format_names, format_value, group_digits
+from ironrule.wording import (
+    escape_controls,
+    format_count,
+    format_names,
+    format_value,
+    group_digits,
+    join_lines,
+    render_text,
+)
 
 if TYPE_CHECKING:
     from ironrule.space.feature import Feature, Value
@@ -431,11 +439,23 @@ class Labels:
                 hint = _build_hint(name, known, "outcomes")
                 raise OutcomeError(f"unknown outcome {name!r} in the labels", hint=hint, code="unknown-outcome")
 
+    def __str__(self) -> str:
+        """A line per feature, value and outcome, in the language of the labels."""
+        lines = []
+        for name, text in self.features.items():
+            unit = self.get_unit(name)
+            lines.append(f"{name}: {self.get_label(name) or name}" + (f" ({unit})" if unit else ""))
+            lines += [f"    {value}: {self.choose(one)}" for value, one in text.values.items()]
+        lines += [f"outcome {name}: {self.choose(text)}" for name, text in self.outcomes.items()]
+        return join_lines(lines) or "no labels"
+
+    def _repr_html_(self) -> str:
+        return render_text(self)
+
     def __repr__(self) -> str:
         values = sum(len(text.values) for text in self.features.values())
-        return (
-            f"<Labels: {len(self.features)} features, {values} values, {len(self.outcomes)} outcomes; {self.language}>"
-        )
+        counts = ((len(self.features), "feature"), (values, "value"), (len(self.outcomes), "outcome"))
+        return f"<Labels: {', '.join(format_count(*one) for one in counts)}; language {self.language!r}>"
 
 
 NO_LABELS = Labels()

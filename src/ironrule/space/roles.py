@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from ironrule.errors import InputError, SpaceError, describe_value
+from ironrule.wording import format_settings
 
 RoleKind = Literal["actionable", "immutable", "protected"]
 Direction = Literal["rise", "fall"]
@@ -61,6 +62,9 @@ class Role:
     direction: Direction | None = None
     higher_is: HigherIs | None = None
     minimum_step: int | float | None = None
+
+    def __repr__(self) -> str:
+        return format_settings(self)
 
     def __post_init__(self) -> None:
         for name, value, allowed in (
@@ -154,6 +158,9 @@ class RoleGuesses:
     protected: tuple[str, ...] = PROTECTED_NAMES
     immutable: tuple[str, ...] = IMMUTABLE_NAMES
     direction_by_data: bool = True
+
+    def __repr__(self) -> str:
+        return format_settings(self)
 
     def guess_kind(self, *names: str | None) -> RoleKind | None:
         """The kind of a feature with this name and label; None if nothing is to be guessed."""

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -87,7 +87,7 @@ class Space:
             if constraint.mentions_instance:
                 rule = "a constraint on the space must refer to cf only, not to x"
                 raise ConstraintError(expected=rule, got=describe_value(str(constraint)))
-        object.__setattr__(self, "labels", _add_feature_labels(self.labels, self.features))
+        object.__setattr__(self, "labels", _fit_labels(self.labels, self.features))
         predicates = [bind_constraint(constraint, self.features) for constraint in self.constraints]
         object.__setattr__(self, "feasible", build_feasible_region(self.features, predicates))
 
@@ -145,7 +145,7 @@ class Space:
     def to_dict(self) -> SpaceDocument:
         """The space as plain data, the whole of every domain included."""
         document = build_document(self.features, [str(constraint) for constraint in self.constraints])
-        if self.labels != _add_feature_labels(NO_LABELS, self.features):  # more than a label and a unit per feature
+        if self.labels != _fit_labels(NO_LABELS, self.features):  # more than a label and a unit per feature
             document["labels"] = self.labels.to_dict()
         return document
 
@@ -307,8 +307,7 @@ class Space:
             texts = {name: replace(chosen.features.get(name, FeatureText()), unit=unit) for name, unit in units.items()}
             chosen = replace(chosen, features={**chosen.features, **texts})
         chosen.check_features(self.features)
-        whole = [f for f in self.features if f.ordered and f.naturally_ordered and f.has_only_integers and f.values]
-        chosen = chosen.extend(self.labels).mark_complete({f.name: (f.values[0], f.values[-1]) for f in whole})
+        chosen = chosen.extend(self.labels)
         labelled = (
             replace(feature, label=chosen.get_label(feature.name), unit=chosen.get_unit(feature.name))
             for feature in self.features
@@ -334,14 +333,20 @@ class Space:
         return text + (f"; {format_count(len(self.constraints), 'constraint')})" if self.constraints else ")")
 
 
-def _add_feature_labels(labels: Labels, features: Iterable[Feature]) -> Labels:
-    """The labels, with those of features that they say nothing about."""
+def _fit_labels(labels: Labels, features: Sequence[Feature]) -> Labels:
+    """The labels, with those of features that they say nothing about; of domains as they are, since a new row's value
+    may lie outside the one that the labels were made for.
+    """
     own = {
         feature.name: FeatureText(feature.label, feature.unit)
         for feature in features
         if (feature.label or feature.unit) and feature.name not in labels.features
     }
-    return replace(labels, features={**labels.features, **own}) if own else labels
+    fitted = replace(labels, features={**labels.features, **own}) if own else labels
+    if not any(text.values for text in fitted.features.values()):
+        return fitted
+    whole = [f for f in features if f.ordered and f.naturally_ordered and f.has_only_integers and f.values]
+    return fitted.mark_complete({f.name: (f.values[0], f.values[-1]) for f in whole})
 
 
 def _read_source_values(data: Any, columns: Sequence[str] | None, progress: bool | None) -> Table | None:

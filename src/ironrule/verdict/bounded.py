@@ -20,7 +20,7 @@ from typing import Any
 
 from ironrule.errors import InputError
 from ironrule.verdict.verdict import Verdict, verdict_from_dict, verdict_to_dict
-from ironrule.wording import format_count, format_percent_down, format_percent_up
+from ironrule.wording import format_count, format_percent_down, format_percent_up, render_text
 
 DEFAULT_CONFIDENCE = 0.95
 
@@ -60,6 +60,12 @@ class Bounded:
 
     def __str__(self) -> str:
         return f"bounded, not proven: {self.details}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: not proven; {self.details}>"
+
+    def _repr_html_(self) -> str:
+        return render_text(self.details, self)
 
 
 RungVerdict = Verdict | Bounded

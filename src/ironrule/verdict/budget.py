@@ -24,6 +24,7 @@ from ironrule.interrupts import InterruptFlag, get_interrupt_flag
 from ironrule.model.protocol import Model, ScoringModel
 from ironrule.progress import COMPILING, SearchStatus
 from ironrule.verdict.verdict import Verdict
+from ironrule.wording import format_settings
 
 StopReason = Literal["finished", "work", "seconds", "evaluations", "interrupted"]
 """What ended a search: it came to its end; it left questions open that are too hard for the usual limit of work; its
@@ -45,6 +46,9 @@ class Budget:
     seconds: float | None = None
     use_all_seconds: bool = True
     callback: Callable[[Meter], None] | None = field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        return format_settings(self)
 
     def __post_init__(self) -> None:
         for name, value in (("evaluations", self.evaluations), ("seconds", self.seconds)):

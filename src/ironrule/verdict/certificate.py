@@ -21,6 +21,7 @@ import numpy as np
 from ironrule.arrays import BoolArray
 from ironrule.errors import InputError, build_format_error, describe_value
 from ironrule.space.reduced import ReducedSpace
+from ironrule.wording import format_repr
 
 CERTIFICATE_FORMAT = 2
 SIZE_FIELDS = {"cover": "pieces", "enumeration": "points"}  # by method
@@ -174,6 +175,9 @@ class Certificate:
         if self.points == 1:
             return "the only point of the rule's box is undesired"
         return f"all {self.points:,} points of the rule's box are undesired"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
 
 
 def require_integer(value: Any) -> int:

@@ -29,7 +29,7 @@ from ironrule.errors import InputError, describe_value
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.space.labels import Labels
 from ironrule.verdict.certificate import Certificate
-from ironrule.wording import format_count, format_percent_down, round_share_up
+from ironrule.wording import format_count, format_percent_down, render_text, round_share_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,12 @@ class Proven:
 
     def __str__(self) -> str:
         return f"proven: {self.details}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.details}>"
+
+    def _repr_html_(self) -> str:
+        return render_text(self.details, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,12 @@ class Refuted:
 
     def __str__(self) -> str:
         return f"refuted: {self.details}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.details}>"
+
+    def _repr_html_(self) -> str:
+        return render_text(self.details, self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +108,12 @@ class Unrefuted:
 
     def __str__(self) -> str:
         return f"unrefuted, not proven: {self.details}"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: not proven; {self.details}>"
+
+    def _repr_html_(self) -> str:
+        return render_text(self.details, self)
 
 
 NOT_SEARCHED = Unrefuted(tried=0, samples=0, confidence=0.0)

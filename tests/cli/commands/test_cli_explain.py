@@ -142,7 +142,7 @@ def test_it_is_said_where_no_short_rule_is_good_enough(run, long_rules: Files, t
     pd.read_csv(long_rules.data).head(8).to_csv(tmp_path / "few.csv", index=False)
     shown = run("explain", *ask_of(long_rules, "--measure", str(tmp_path / "few.csv"))).text
     assert shown.startswith("╭─ proven")
-    assert "No rule of at most 4 components is known to hold for 90% of people like past ones" in shown
+    assert "No rule of at most 4 bounds is known to hold for 90% of people like past ones" in shown
 
 
 def test_the_command_answers_as_the_library_does(run, files: Files):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from html import unescape
 from pathlib import Path
 
@@ -67,7 +71,7 @@ def test_the_validators_command_checks_the_explanation(run, files: Files, docume
     arguments = ["--audience", "validator", "--model", files.model, "--data", files.data, "--target", "paid"]
     assert run("report", str(document), *arguments, "--output", str(output)).code == 0
     program, command, explanation, *more = command_in(output.read_text(encoding="utf-8"))
-    assert (program, command, explanation) == ("ironrule", "check", "why.json")
+    assert (program, command, explanation) == ("ironrule", "check", str(document))
     assert more == ["--model", files.model, "--data", files.data, "--target", "paid"]
     result = run("check", str(document), *more)
     assert result.code == 0, result.err
@@ -82,7 +86,7 @@ def test_a_row_is_explained_afresh_with_the_options_of_explain(run, files: Files
     html = output.read_text(encoding="utf-8")
     assert "Explanation of one decision" in html
     assert command_in(html)[2:] == [
-        "explanation.json", "--model", files.model, "--data", files.data,
+        str(output), "--model", files.model, "--data", files.data,
         "--target", "paid", "--desired", "yes", "--constraint", "cf.age >= 20",
     ]  # fmt: skip
 
@@ -106,7 +110,7 @@ def test_several_explanations_make_one_report(run, document: Path, tmp_path: Pat
     assert result.out == f"Report for the validator: {output} (2 proven)\n"
     html = output.read_text(encoding="utf-8")
     assert "<h1>2 explanations</h1>" in html
-    assert "<td>other</td>" in html
+    assert ">other</a></td>" in html
     assert (
         run("report", str(document), str(other), "--audience", "person", "--output", str(output), "--overwrite").code
         == 0
@@ -129,7 +133,7 @@ def test_an_existing_file_is_replaced_only_on_request(run, refused, document: Pa
     ("arguments", "message"),
     [
         (["{json}"], "required: --output"),
-        (["{json}", "--output", "why.pdf"], "must end in .html"),
+        (["{json}", "--output", "why.txt"], "must end in .html or .pdf"),
         (["{json}", "--output", "no/such/why.html"], "the folder of the output file does not exist: 'no/such'"),
         (
             ["{json}", "--row", "3", "--output", "{out}"],
@@ -197,12 +201,118 @@ def test_a_batch_is_reported_from_its_folder(run, files: Files, tmp_path: Path):
     assert result.out == f"Report for the validator: {output} ({len(batch)} proven)\n"
     html = output.read_text(encoding="utf-8")
     assert f"<h1>{len(batch)} explanations</h1>" in html
-    assert f"<td>row {batch.rows[0]}</td>" in html
+    assert f">row {batch.rows[0]}</a></td>" in html
     letters = ["report", str(folder), "--audience", "person", "--data", files.data, "--target", "paid", "--overwrite"]
     assert run(*letters, "--output", str(output)).code == 0
     html = output.read_text(encoding="utf-8")
     assert html.count('<article class="letter">') == len(batch)
-    assert html.count("<svg") == len(batch)
+    assert html.count("How your case compares with past cases") == len(batch)
+
+
+def test_one_row_of_a_batch_is_reported(run, refused, files: Files, tmp_path: Path):
+    folder, output = tmp_path / "explained", tmp_path / "one.html"
+    made = ["batch", files.model, files.data, "--desired", "yes", "--target", "paid", "--workers", "1"]
+    assert run(*made, "--output", str(folder)).code == 0
+    batch = ironrule.Batch.open(folder)
+    row = batch.rows[-1]
+    result = run("report", str(folder), "--row", str(row), "--audience", "validator", "--output", str(output))
+    assert result.out == f"Report for the validator: {output} (proven)\n"
+    assert batch.get_explanation(row).to_dict()["digest"] in output.read_text(encoding="utf-8")
+    absent = next(number for number in range(60) if number not in batch.rows)
+    refused("report", str(folder), "--row", str(absent), "--output", str(output), "--overwrite")
+
+
+def run_shell(html: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The command that a report prints, run by a shell in a folder, as it stands."""
+    found = re.search(r"<pre>(ironrule check .*?)</pre>", html)
+    assert found is not None
+    program = folder / "ironrule"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ironrule "$@"\n')
+    program.chmod(0o755)
+    source = str(Path(ironrule.__file__).parents[1])
+    environment = os.environ | {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": source}
+    return subprocess.run(
+        unescape(found.group(1)), shell=True, cwd=folder, env=environment, text=True, capture_output=True, check=False
+    )
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the command is run by a POSIX shell")
+@pytest.mark.parametrize("is_fresh", [True, False])
+def test_the_printed_command_works_as_it_stands(run, tmp_path: Path, monkeypatch, is_fresh: bool):
+    """The model is of a type that must be trusted, names hold blanks, and the report is checked in its own folder."""
+    from sklearn.compose import make_column_selector, make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+    from sklearn.tree import DecisionTreeClassifier
+    from skops import io
+
+    table, features = loans(), ["age", "income", "job"]
+    columns = make_column_transformer(
+        (OneHotEncoder(), make_column_selector(dtype_exclude="number")), remainder="passthrough"
+    )
+    model = make_pipeline(columns, DecisionTreeClassifier(random_state=0)).fit(table[features], table["paid"])
+    monkeypatch.chdir(tmp_path)
+    table.to_csv("past loans.csv", index=False)
+    io.dump(model, "the model.skops")
+    row = str(int((model.predict(table[features]) == "no").argmax()))
+    trust = ["--trust", "sklearn.compose._column_transformer.make_column_selector", "sklearn.tree._tree.Tree"]
+    files = ["--target", "paid", "--desired", "yes", *trust]
+    if is_fresh:
+        asked = ["the model.skops", "past loans.csv", "--row", row, *files]
+    else:
+        explained = ["explain", "the model.skops", "past loans.csv", "--row", row, *files, "--output", "why is it.json"]
+        assert run(*explained).code == 0
+        asked = ["why is it.json", "--model", "the model.skops", "--data", "past loans.csv", "--target", "paid", *trust]
+    result = run("report", *asked, "--audience", "validator", "--output", "the report.html")
+    assert result.code == 0, result.err
+    html = Path("the report.html").read_text(encoding="utf-8")
+    if is_fresh:  # a process takes seconds to start: one is enough to see that a shell reads the command so
+        checked = run_shell(html, tmp_path)
+        assert checked.returncode == 0, checked.stderr
+        assert "proven" in checked.stdout
+    _, *words = command_in(html)
+    assert run(*words).code == 0
+    table.assign(income=table["income"] + 1).to_csv("past loans.csv", index=False)
+    assert run(*words).code != 0  # with other data the check fails
+
+
+def test_with_the_model_the_validator_reads_outcomes_and_the_score(run, files: Files, document: Path, tmp_path: Path):
+    output = tmp_path / "why.html"
+    given = ["--audience", "validator", "--data", files.data, "--target", "paid", "--output", str(output)]
+    assert run("report", str(document), *given).code == 0
+    without = output.read_text(encoding="utf-8")
+    assert "The model was not asked about the past rows" in without
+    assert run("report", str(document), *given, "--model", files.model, "--overwrite").code == 0
+    html = output.read_text(encoding="utf-8")
+    assert "The model was not asked about the past rows" not in html
+    assert "Pipeline of ColumnTransformer, LogisticRegression" in html
+    for name in (files.model, files.data):
+        assert hashlib.sha256(Path(name).read_bytes()).hexdigest() in html
+
+
+def test_a_report_for_the_person_takes_the_language_and_the_letterhead(
+    run, files: Files, document: Path, tmp_path: Path
+):
+    output, fields = tmp_path / "why.html", tmp_path / "fields.toml"
+    fields.write_text('creditor = "Musterbank"\ncontact = "Telefon 0800"\n', encoding="utf-8")
+    given = ["--language", "de", "--fields", str(fields), "--date", "2026-03-31", "--output", str(output)]
+    result = run("report", str(document), "--data", files.data, "--target", "paid", *given)
+    assert result.code == 0, result.err
+    html = output.read_text(encoding="utf-8")
+    for text in ("Musterbank", "Telefon 0800", "31. März 2026", "Was über Sie bekannt war", '<html lang="de"'):
+        assert text in html
+
+
+def test_a_template_for_the_validator_is_refused(refused, document: Path, tmp_path: Path):
+    given = ["--audience", "validator", "--template", "mine.html", "--output", str(tmp_path / "why.html")]
+    assert "--template must come with --audience person or notice" in refused("report", str(document), *given)
+
+
+def test_a_page_without_an_explanation_is_not_checked(refused, files: Files, tmp_path: Path):
+    page = tmp_path / "page.html"
+    page.write_text("<p>nothing here</p>", encoding="utf-8")
+    told = refused("check", str(page), "--model", files.model, "--data", files.data, "--target", "paid")
+    assert "the report must have one explanation attached, as a validator's report has, got 0" in told
 
 
 def test_a_folder_that_holds_no_batch_is_refused(refused, tmp_path: Path):

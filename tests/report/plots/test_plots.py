@@ -14,7 +14,6 @@ from ironrule.report.plots.growth import NO_OUTCOMES, build_growth_plot, draw_gr
 from ironrule.report.plots.matplotlib_plots import draw_explanation
 from ironrule.report.plots.needs import UNKNOWN_NEED, build_needs_plot, draw_needs
 from ironrule.report.plots.overview import build_overview, draw_overview
-from ironrule.report.text import collect_labels
 from ironrule.results.background import ComponentNeed
 from ironrule.results.explanation import Explanation
 from ironrule.rule.counterfactual import LazyValue
@@ -223,12 +222,6 @@ def test_hatching_stays_inside_its_area(crossed):
     for line in lines:
         assert 10 - 1e-9 <= min(line.x1, line.x2) <= max(line.x1, line.x2) <= 43 + 1e-9
         assert 20 - 1e-9 <= min(line.y1, line.y2) <= max(line.y1, line.y2) <= 34 + 1e-9
-
-
-def test_friendly_labels_reach_the_plot(explanation):
-    drawing = draw_conditions(build_conditions_plot(explanation, collect_labels(explanation, friendly=True)))
-    assert "you: 500 EUR" in drawing.texts
-    assert not any("row" in text for text in drawing.texts)
 
 
 def test_a_rule_of_many_parts_has_dark_cells_instead_of_signs_and_fewer_numbers(explanation):

@@ -8,7 +8,14 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, strategies as st
 
-from ironrule.report.plots.scale import MAX_NUMBER_SLOTS, MAX_SLOTS, MISSING_START, build_scale
+from ironrule.report.plots.scale import (
+    MAX_NUMBER_SLOTS,
+    MAX_SLOTS,
+    MIN_SPAN,
+    MISSING_START,
+    STRETCHED_SLOTS,
+    build_scale,
+)
 from ironrule.results.background import Distribution
 from ironrule.space.feature import Feature
 
@@ -54,6 +61,53 @@ def test_what_is_outside_an_admitted_interval_lies_outside_its_span(feature, dat
     for code in range(feature.size):
         middle = (scale.starts[code] + scale.ends[code]) / 2
         assert (left <= middle <= right) == (low <= code <= high)
+
+
+def build_amounts(missing: bool = False) -> tuple[Feature, tuple[int, ...]]:
+    """Amounts from 250 to 20,000, of which most are small."""
+    values = (*range(250, 3000, 10), *range(3000, 20_001, 500))
+    counts = tuple(max(1, 3000 // value) for value in values) + ((7,) if missing else ())
+    return Feature("amount", values, ordered=True, missing=missing), counts
+
+
+@given(st.booleans(), st.data())
+def test_a_narrow_rule_has_a_stretched_line_with_every_row_in_one_bar(missing, data):
+    feature, counts = build_amounts(missing)
+    low = data.draw(st.integers(0, feature.last_code))
+    high = data.draw(st.integers(low, feature.last_code))
+    plain = build_scale(Distribution(feature, counts), frozenset())
+    scale = build_scale(Distribution(feature, counts), frozenset(), range(low, high + 1))
+    left, right = plain.span(range(low, high + 1))
+    assert scale.is_stretched == (right - left < MIN_SPAN)
+    if not scale.is_stretched:
+        assert scale == plain
+        return
+    left, right = scale.span(range(low, high + 1))
+    assert right - left >= (0.9 if missing else 1.0) / STRETCHED_SLOTS - 1e-9
+    for code in range(len(feature.values)):  # what is outside lies outside, and the order stays
+        middle = (scale.starts[code] + scale.ends[code]) / 2
+        assert (left <= middle <= right) == (low <= code <= high)
+        assert scale.starts[code] < scale.ends[code]
+    assert list(scale.starts) == sorted(scale.starts)
+    assert sorted(code for group in scale.groups for code in group) == list(range(feature.size))
+    bars = scale.bars(counts, range(low, high + 1))
+    assert sum(bar.admitted for bar in bars) == sum(counts[low : high + 1])
+    assert sum(bar.admitted + bar.others for bar in bars) == sum(counts)
+    assert all(not (bar.admitted and bar.others) for bar in bars)
+    texts = [tick.text for tick in scale.ticks]
+    assert {str(feature.value(low)), str(feature.value(high))} <= set(texts)
+    assert [tick.at for tick in scale.ticks] == sorted(tick.at for tick in scale.ticks)
+
+
+def test_slots_outside_a_narrow_rule_hold_about_equally_many_rows():
+    feature, counts = build_amounts()
+    low, high = feature.code(1200), feature.code(1280)
+    scale = build_scale(Distribution(feature, counts), frozenset(), range(low, high + 1))
+    outside = [sum(counts[code] for code in group) for group in scale.groups if not low <= group[0] <= high]
+    assert len(scale.groups) == STRETCHED_SLOTS
+    assert max(outside) <= 2 * min(outside)
+    missing, counts = build_amounts(missing=True)
+    assert not build_scale(Distribution(missing, counts), frozenset(), range(len(counts) - 1, len(counts))).is_stretched
 
 
 def test_missing_has_a_place_of_its_own_beside_the_numbers():

@@ -86,6 +86,57 @@ CASES: dict[str, tuple[str, Any, tuple[str, ...]]] = {
 }
 
 
+PAGES: dict[str, tuple[str, str, dict[str, str] | None, tuple[str, ...]]] = {
+    "sort: word": ("GET", "/applicants?sort=magic", None, ("sort must be",)),
+    "sort: feature": (
+        "GET",
+        "/applicants?sort=feature:durations_in_month",
+        None,
+        ("mean 'duration_in_month'",),
+    ),
+    "sort: long": ("GET", f"/applicants?sort={'x' * 270}", None, ("sort",)),
+    "sort: control characters": ("GET", "/applicants?sort=%1b%5b2J", None, ("u001b",)),
+    "sort: order": ("GET", "/applicants?order=sideways", None, ("order",)),
+    "list: page": ("GET", "/applicants?page=0", None, ("page",)),
+    "list: search": ("GET", "/applicants?search=unknown", None, ("not found", "search again")),
+    "search: no feature": ("POST", "/applicants", {"text": "shoe >= 3"}, ("shoe", "features are")),
+    "search: near": ("POST", "/applicants", {"text": "age in yaers >= 3"}, ("did you mean age in years",)),
+    "search: value": ("POST", "/applicants", {"text": "housing = castle"}, ("housing", "castle")),
+    "search: no value": ("POST", "/applicants", {"text": "housing = "}, ("must have a value",)),
+    "search: long": ("POST", "/applicants", {"text": "x" * 300}, ("1 to 200 characters",)),
+    "search: huge": ("POST", "/applicants", {"text": LONG}, ("text",)),
+    "search: operator": ("POST", "/applicants", {"column": "housing", "operator": "~", "value": "own"}, ("operator",)),
+    "search: column": ("POST", "/applicants", {"column": "shoe", "value": "3"}, ("shoe",)),
+    "search: control characters": ("POST", "/applicants", {"text": "\x1b[2J = 3"}, ("u001b",)),
+    "new: empty": ("POST", "/applicants/new", {}, ("a value is needed",)),
+    "new: text for a number": ("POST", "/applicants/new", {"f0": "no checking account", "f1": "x"}, ("whole number",)),
+    "new: category": ("POST", "/applicants/new", {"f0": "castle"}, ("choose one of the values", "castle")),
+    "new: control characters": ("POST", "/applicants/new", {"f0": "\x1b[2J"}, ("u001b",)),
+    "new: long": ("POST", "/applicants/new", {"f0": LONG}, ("choose one of the values",)),
+    "new: explanation": ("GET", "/applicants/new?explanation=99999", None, ("not found",)),
+    "new: explanation 0": ("GET", "/applicants/new?explanation=0", None, ("explanation",)),
+    "new: explanation text": ("GET", "/applicants/new?explanation=x", None, ("explanation",)),
+    "what if: typed": ("POST", f"/applicants/{DENIED}/what-if", {"f1": "1e999"}, ("whole number",)),
+    "what if: row": ("POST", "/applicants/99999/what-if", {"f1": "24"}, ("not found",)),
+    "overview: feature": ("GET", "/overview?by=shoe", None, ("unknown feature 'shoe'",)),
+    "overview: long": ("GET", f"/overview?by={'x' * 250}", None, ("by",)),
+    "overview: control characters": ("GET", "/overview?by=%1b%5b2J", None, ("x1b",)),
+    "batch: unknown": ("GET", "/batches/x", None, ("not found",)),
+    "batch: page": ("GET", "/batches/x?page=-1", None, ("page",)),
+    "batch: cancel": ("POST", "/batches/x/cancel", {}, ("not found",)),
+    "batch: csv": ("GET", "/batches/x/results.csv", None, ("not found",)),
+    "batch: json": ("GET", "/batches/x/results.json", None, ("not found",)),
+    "batch: most": ("POST", "/batches", {"most": "0"}, ("most",)),
+    "batch: most text": ("POST", "/batches", {"most": "all"}, ("most",)),
+    "batch: seconds": ("POST", "/batches", {"seconds": "-1"}, ("seconds",)),
+    "batch: search": ("POST", "/batches", {"search": "x"}, ("not found",)),
+    "batch: form of a search": ("GET", "/batches?search=x", None, ("not found",)),
+    "log: page": ("GET", "/log?page=0", None, ("page",)),
+    "explanations: page": ("GET", "/explanations?page=x", None, ("page",)),
+    "report: show": ("GET", "/explanations/1/report.html?show=perhaps", None, ("show",)),
+}
+
+
 def assert_refused(answer: httpx.Response, words: tuple[str, ...]) -> None:
     assert 400 <= answer.status_code < 500, answer.text[:300]
     assert answer.headers["content-type"].startswith("application/json")
@@ -99,6 +150,17 @@ def assert_refused(answer: httpx.Response, words: tuple[str, ...]) -> None:
 def test_a_bad_request_is_refused(name: str, client: httpx.Client) -> None:
     path, body, words = CASES[name]
     assert_refused(client.post(path, json=body), words)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_refuses_what_makes_no_sense(name: str, client: httpx.Client) -> None:
+    method, path, form, words = PAGES[name]
+    data = {} if form is None else {"data": form}
+    assert_refused(client.request(method, path, headers={"accept": "application/json"}, **data), words)  # type: ignore[arg-type]
+    page = client.request(method, path, **data)  # type: ignore[arg-type]
+    assert 400 <= page.status_code < 500
+    assert page.headers["content-type"].startswith("application/json" if path.endswith(".json") else "text/html")
+    assert not CONTROL_CHARACTERS.search(page.text.replace("\n", ""))
 
 
 @pytest.mark.parametrize("name", BODIES)

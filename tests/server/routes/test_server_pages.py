@@ -11,6 +11,7 @@ import pytest
 from server_examples import DENIED, GRANTED, build_gated_model, open_client
 
 from ironrule import Explanation, Ladder
+from ironrule.cli.commands.demo import DESIRED_CLASS, build_demo_model, load_demo_labels
 from ironrule.server.served_model import ServedModel
 from ironrule.server.settings import ServerLimits
 
@@ -32,7 +33,20 @@ def follow_to_result(client: httpx.Client, answer: httpx.Response) -> str:
 
 
 @pytest.mark.parametrize(
-    "path", ["/applicants", "/applicants/1", "/applicants/0", "/applicants/1/what-if", "/check", "/api"]
+    "path",
+    [
+        "/applicants",
+        "/applicants/1",
+        "/applicants/0",
+        "/applicants/1/what-if",
+        "/applicants/new",
+        "/batches",
+        "/check",
+        "/overview",
+        "/explanations",
+        "/log",
+        "/api",
+    ],
 )
 def test_every_page_is_also_there_as_json(client: httpx.Client, path: str) -> None:
     page, data = client.get(path), client.get(f"{path}.json")
@@ -64,7 +78,9 @@ def test_a_search_leads_to_what_was_found_or_to_the_row(client: httpx.Client) ->
     found = client.post("/applicants", data={"text": "age in years >= 60", "outcome": "undesired"})
     assert "9 applicants found" in client.get(found.headers["location"]).text
     assert client.post("/applicants", data={"text": "row 17"}).headers["location"] == "/applicants/17"
-    assert client.post("/applicants", data={"text": ""}).headers["location"] == "/applicants?outcome=any"
+    assert (
+        client.post("/applicants", data={"text": ""}).headers["location"].startswith("/applicants?outcome=any&sort=row")
+    )
     assert client.post("/applicants", data={"text": "housing >= own"}).status_code == 422
 
 
@@ -233,11 +249,18 @@ def test_the_log_is_shown_the_last_record_first(german: ServedModel, tmp_path: P
         for _ in range(26):
             client.post("/api/explain", json={"row": DENIED})
         client.post("/api/counterfactuals", json={"row": DENIED})
-        first, second = client.get("/explanations.json").json(), client.get("/explanations.json?page=2").json()
+        first, second = client.get("/log.json").json(), client.get("/log.json?page=2").json()
         assert [one["number"] for one in first["records"] + second["records"]] == list(range(27, 0, -1))
         assert (first["pages"], first["records"][0]["kind"]) == (2, "counterfactuals")
-        assert client.get("/explanations.json?page=99").json() == second
-        assert '<a href="/counterfactuals/27"' in client.get("/explanations").text
+        assert client.get("/log.json?page=99").json() == second
+        assert '<a href="/counterfactuals/27"' in client.get("/log").text
+        answers = client.get("/explanations.json").json()
+        assert [one["number"] for one in answers["records"]] == [one["number"] for one in first["records"]]
+        page = client.get("/explanations").text
+        assert '<a href="/counterfactuals/27"' in page
+        assert "duration in month: 44 or more" in page  # in words, where the log has names
+        assert first["records"][0]["hash"] not in page
+        assert first["records"][0]["hash"] in client.get("/log").text
 
 
 def test_the_certificate_can_be_downloaded_and_checked(client: httpx.Client) -> None:
@@ -286,6 +309,236 @@ def test_the_report_is_a_file_that_may_run_nothing(client: httpx.Client, audienc
     assert "<script" not in report.text
     assert client.get(f"{where}/report.html", params={"audience": "whisper"}).status_code == 422
     assert client.get("/explanations/99999/report.html").status_code == 404
+
+
+@pytest.mark.parametrize("folder", ["explanations", "ladders"])
+def test_a_report_can_be_looked_at_before_it_is_downloaded(client: httpx.Client, folder: str) -> None:
+    where = (
+        explain_by_form(client)
+        if folder == "explanations"
+        else follow_to_result(client, client.post(f"/applicants/{DENIED}/ladder"))
+    )
+    page = client.get(where).text
+    for audience in ("person", "validator"):
+        shown = client.get(f"{where}/report.html", params={"audience": audience, "show": "true"})
+        kept = client.get(f"{where}/report.html", params={"audience": audience})
+        assert f'{where}/report.html?audience={audience}&amp;show=true"' in page
+        assert shown.headers["content-disposition"].startswith("inline")
+        assert kept.headers["content-disposition"].startswith("attachment")
+        assert shown.text == kept.text
+        policy = shown.headers["content-security-policy"]
+        assert "sandbox" in policy
+        assert "script-src" not in policy
+        assert "default-src 'none'" in policy
+    assert client.get(f"{where}/report.html?show=perhaps").status_code == 422
+
+
+def test_every_case_has_its_score_and_how_far_it_is_from_the_threshold(client: httpx.Client) -> None:
+    where = explain_by_form(client)
+    ladder = follow_to_result(client, client.post(f"/applicants/{DENIED}/ladder"))
+    for path in (f"/applicants/{DENIED}", where, ladder):
+        score = client.get(f"{path}.json").json()["score"]
+        assert score["value"] < score["threshold"] == 0.5
+        assert score["distance"] == pytest.approx(score["value"] - 0.5)
+        page = client.get(path).text
+        assert f"Score {score['text']}" in page
+        assert "“good” needs more than 0.5: 0.286 too little." in page
+    listed = client.get("/applicants.json?sort=score&order=descending").json()["applicants"]
+    values = [one["score"]["value"] for one in listed]
+    assert values == sorted(values, reverse=True)
+    assert all((one["outcome"] == "desired") == (one["score"]["distance"] > 0) for one in listed)
+
+
+def test_a_list_is_sorted_by_its_headers(client: httpx.Client) -> None:
+    page = client.get("/applicants?outcome=undesired").text
+    first = re.search(r'href="([^"]*sort=feature%3Aduration_in_month[^"]*)"', page)
+    assert first is not None
+    where = first[1].replace("&amp;", "&")
+    rows = client.get(where.replace("/applicants?", "/applicants.json?")).json()
+    durations = [int(one["values"][1]) for one in rows["applicants"]]
+    assert durations == sorted(durations)
+    assert all(one["outcome"] == "undesired" for one in rows["applicants"])
+    text = client.get(where).text
+    assert 'aria-sort="ascending"' in text
+    again = re.search(r'href="([^"]*sort=feature%3Aduration_in_month&amp;order=descending[^"]*)"', text)
+    assert again is not None
+    assert client.get("/applicants.json?sort=feature:job").json()["columns"][-1]["feature"] == "job"
+
+
+def test_a_search_that_is_not_understood_keeps_its_text_and_names_the_nearest_feature(client: httpx.Client) -> None:
+    answer = client.post("/applicants", data={"text": "durration >= 24 and housing = own", "outcome": "undesired"})
+    assert answer.status_code == 422
+    assert "did you mean duration in month?" in answer.text
+    assert 'value="durration &gt;= 24 and housing = own"' in answer.text
+    suggested = "duration in month >= 24 and housing = own"
+    assert f'name="text" value="{suggested.replace(">", "&gt;")}"' in answer.text
+    data = client.post("/applicants", data={"text": "durration >= 24"}, headers={"accept": "application/json"}).json()
+    assert data["error"]["code"] == "search-not-understood"
+    assert data["error"]["hint"] == "did you mean duration in month?"
+    found = client.post("/applicants", data={"text": suggested, "outcome": "undesired"}).headers["location"]
+    added = client.post("/applicants", data={"text": "duration in month >= 24", "outcome": "undesired",
+                                             "column": "housing", "operator": "=", "value": "own"})  # fmt: skip
+    totals = {client.get(path.replace("?", ".json?")).json()["total"] for path in (found, added.headers["location"])}
+    assert len(totals) == 1
+    page = client.get(found).text
+    assert 'aria-label="Remove housing = own"' in page
+    assert (
+        "No value has “durration” in it"
+        in client.get(client.post("/applicants", data={"text": "durration"}).headers["location"]).text
+    )
+
+
+def build_form(client: httpx.Client, row: int = DENIED) -> dict[str, str]:
+    """The form for a new applicant with the values of a past one."""
+    values = client.get(f"/applicants/{row}.json").json()["values"]
+    return {f"f{place}": one["typed"] for place, one in enumerate(values)}
+
+
+def test_a_new_applicant_starts_with_usual_values_and_is_explained_like_a_past_one(client: httpx.Client) -> None:
+    fields = client.get("/applicants/new.json").json()["fields"]
+    assert [one["kind"] for one in fields][:3] == ["choice", "number", "choice"]
+    assert fields[1]["default"] == "18"
+    page = client.get("/applicants/new").text
+    assert page.count('<label for="f') == len(fields) == 19
+    form = build_form(client)
+    for action, folder in (("explain", "explanations"), ("ladder", "ladders")):
+        where = follow_to_result(client, client.post("/applicants/new", data=form | {"action": action}))
+        assert where.startswith(f"/{folder}/")
+        data = client.get(f"{where}.json").json()
+        assert data["row"] is None
+        assert data["record"]["user_name"] == "local"
+        assert [one["typed"] for one in data["values"]] == list(form.values())
+        again = client.get(f"/applicants/new.json?explanation={data['record']['number']}").json()
+        assert list(again["texts"].values()) == list(form.values())
+    past = client.get(f"{explain_by_form(client)}.json").json()
+    new = follow_to_result(client, client.post("/applicants/new", data=form | {"action": "explain"}))
+    for name in ("conditions", "verdict", "score", "coverage"):
+        assert client.get(f"{new}.json").json()[name] == past[name]
+
+
+def test_a_new_applicant_who_is_granted_gets_an_outcome_and_no_record(client: httpx.Client) -> None:
+    before = client.get("/log.json").json()["total"]
+    for form in (build_form(client, GRANTED), build_form(client) | {"action": "decide"}):
+        answer = client.post("/applicants/new", data=form)
+        assert answer.status_code == 200
+        assert "The outcome is" in answer.text
+        assert "Nothing was recorded" in answer.text
+    assert client.get("/log.json").json()["total"] == before
+
+
+def test_a_form_keeps_what_was_typed_and_says_what_is_wrong_beside_the_field(client: httpx.Client) -> None:
+    form = build_form(client) | {"f1": "two years", "f4": "9000", "f0": "castle"}
+    for path in ("/applicants/new", f"/applicants/{DENIED}/what-if"):
+        answer = client.post(path, data=form)
+        assert answer.status_code == 422
+        assert "2 values cannot be used" in answer.text
+        assert 'id="e1">Enter a whole number.' in answer.text
+        assert re.search(r'name="f1" value="two years"[^>]*aria-invalid="true" aria-describedby="e1 d1"', answer.text)
+        assert 'name="f4" value="9000"' in answer.text
+        assert "<option selected>castle</option>" in answer.text
+        data = client.post(path, data=form, headers={"accept": "application/json"})
+        assert (data.status_code, data.json()["error"]["code"]) == (422, "value-outside-domain")
+    empty = client.post("/applicants/new", data={})
+    assert "19 values cannot be used" in empty.text
+
+
+def test_a_batch_is_started_watched_stopped_and_downloaded(tmp_path: Path) -> None:
+    gate, served_model = build_gated_model()
+    with open_client(served_model, tmp_path) as client:
+        assert client.get("/applicants.json").json()["has_scores"] is False  # it only decides
+        search = client.post("/applicants", data={"text": "a = 3", "outcome": "undesired"}).headers["location"]
+        name = search.rpartition("=")[2]
+        wanted = client.get(f"/batches.json?search={name}").json()["denied_total"]
+        assert 0 < wanted < client.get("/batches.json").json()["denied_total"]
+        gate.open.clear()
+        where = client.post("/batches", data={"search": name, "most": "3"}).headers["location"]
+        page = client.get(where).text
+        assert '<noscript><meta http-equiv="refresh"' in page
+        assert "3 applicants found for “a = 3”" in page
+        assert client.get(f"/jobs/{where.rpartition('/')[2]}").headers["location"] == where
+        stopped = client.post(f"{where}/cancel")
+        assert stopped.headers["location"] == where
+        gate.open.set()
+        while client.get(f"{where}.json").json()["state"] == "running":
+            pass
+        data = client.get(f"{where}.json").json()
+        assert data["state"] == "cancelled"
+        assert "Stopped" in client.get(where).text
+        lines = client.get(f"{where}/results.json")
+        assert lines.headers["content-disposition"] == 'attachment; filename="batch.json"'
+        assert len(lines.json()["lines"]) == data["rows_done"]
+        table = client.get(f"{where}/results.csv")
+        assert table.text.splitlines()[0] == "applicant,explanation,verdict,rule,error"
+        assert client.get("/batches.json").json()["batches"][0]["batch"] == where.rpartition("/")[2]
+        for bad in ({"search": "unknown"}, {"most": "0"}, {"most": "many"}, {"seconds": "-1"}):
+            answer = client.post("/batches", data=bad, headers={"accept": "application/json"})
+            assert answer.status_code in (404, 422)
+            assert set(answer.json()) == {"error"}
+        nobody = client.post("/applicants", data={"text": "a = 11 and b = 11 and c = 11"}).headers["location"]
+        empty = client.post("/batches", data={"search": nobody.rpartition("=")[2]})
+        assert "at least one applicant" in empty.text
+
+
+def test_a_table_of_a_batch_is_safe_for_spreadsheets(tmp_path: Path) -> None:
+    import numpy as np
+    import pandas as pd
+
+    table = pd.DataFrame({"=cmd": np.arange(40)})
+    served_model = ServedModel.from_model(lambda rows: (rows["=cmd"] > 20).to_numpy(dtype=float), table, "formulas")
+    with open_client(served_model, tmp_path) as client:
+        where = client.post("/batches", data={"most": "1"}).headers["location"]
+        while client.get(f"{where}.json").json()["state"] in ("waiting", "running"):
+            pass
+        assert ",'=cmd" in client.get(f"{where}/results.csv").text.splitlines()[1]
+
+
+def test_only_the_last_batches_are_kept(german: ServedModel, tmp_path: Path) -> None:
+    with open_client(german, tmp_path, ServerLimits(kept_batches=2)) as client:
+        paths = [client.post("/batches", data={"most": "1"}).headers["location"] for _ in range(3)]
+        assert [client.get(path).status_code for path in paths] == [404, 200, 200]
+
+
+def test_the_title_is_shown_to_users_and_to_nobody_else(tmp_path: Path) -> None:
+    import pandas as pd
+
+    titled = ServedModel.from_model(
+        lambda rows: (rows["n"] > 20).to_numpy(dtype=float), pd.DataFrame({"n": range(40)}), "Loans <of> Ann"
+    )
+    with open_client(titled, tmp_path) as client:
+        page = client.get("/overview").text
+        assert "<title>Overview · Loans &lt;of&gt; Ann</title>" in page
+        assert "Loans &lt;of&gt; Ann</span>" in page
+    with open_client(titled, tmp_path, tokens={"a-secret-of-many-letters": "ann"}) as client:
+        assert "Ann" not in client.get("/login").text
+
+
+def test_labels_are_used_on_every_page(tmp_path: Path) -> None:
+    model, data, space = build_demo_model()
+    labels = load_demo_labels()
+    served_model = ServedModel.from_model(model, data, "x", {"space": space.with_labels(labels)}, desired=DESIRED_CLASS)
+    with open_client(served_model, tmp_path) as client:
+        where = explain_by_form(client)
+        ladder = follow_to_result(client, client.post(f"/applicants/{DENIED}/ladder"))
+        changes = follow_to_result(client, client.post(f"/applicants/{DENIED}/counterfactuals"))
+        batch = client.post("/batches", data={"most": "1"}).headers["location"]
+        while client.get(f"{batch}.json").json()["state"] in ("waiting", "running"):
+            pass
+        tried = client.post(f"/applicants/{DENIED}/what-if", data={"f1": "42 months", "explanation": "1"}).text
+        refused = client.post("/applicants/new", data={"f1": "x"}).text
+        paths = ("/applicants", f"/applicants/{DENIED}", where, ladder, changes, batch, "/overview", "/explanations")
+        pages = {path: client.get(path).text for path in paths} | {"what-if": tried, "new": refused}
+        for path, text in pages.items():
+            said = re.sub(r'(name|value|href|for|id|class)="[^"]*"|<code>.*?</code>', "", text)
+            assert "Duration" in said, path
+            assert not re.search(r"duration.in.month|\.\.\. &lt; 100 DM|undesired|desired outcome", said), path
+            assert path == "/explanations" or re.search(r"denied|approved", said), path
+        assert "44 months or more" in pages[where]
+        assert "3 conditions; no shorter rule holds" in pages[where]
+        assert "component" not in pages[where].replace("Components", "")
+        assert "Then the outcome is" in tried
+        assert "below 100 DM" in pages[where]
+        found = client.post("/applicants", data={"text": "Checking account = overdrawn and amount >= 5,000 DM"})
+        assert found.status_code == 303
 
 
 def test_without_javascript_progress_is_shown_by_loading_again(tmp_path: Path) -> None:

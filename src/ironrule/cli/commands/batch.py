@@ -50,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--changes", action="store_true", help="suggest changes too, for letters; takes longer")
     text = "explain every row by short rules too, for notices (see ironrule ladder)"
     group.add_argument("--ladders", action="store_true", help=text)
-    text = "components of these rules (default up to 6)"
+    text = "bounds of these rules (default up to 6)"
     group.add_argument("--most", metavar="N", type=int, help=text)
     text = "rows to measure short rules on (default: half of DATA)"
     group.add_argument("--measure", metavar="FILE", type=Path, help=text)

@@ -1,7 +1,8 @@
 """ironrule check: verify an explanation or a ladder against the model and the data, without trusting its author.
 
-EXPLANATION is the JSON of ironrule explain or of ironrule ladder. The space and the constraints must be those that it
-was made with. It names the desired outcome; give yours with --desired and --threshold to compare the two:
+EXPLANATION is the JSON of ironrule explain or of ironrule ladder, or a validator's report (.html) that has it attached.
+The space and the constraints must be those that it was made with. It names the desired outcome; give yours with
+--desired and --threshold to compare the two:
 
   ironrule explain model.skops loans.csv --row 17 --desired paid --output why.json
   ironrule check why.json --model model.skops --data loans.csv --desired paid
@@ -14,10 +15,12 @@ reading of the model ("reading shared"), or was not told what counts as desired.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ironrule.cli import options as shared
-from ironrule.cli.inputs import read_files
+from ironrule.cli.inputs import read_files, read_labels
 from ironrule.cli.output import CommandResult
 
 NAME, HELP = "check", "verify an explanation or a ladder against a model and data"
@@ -26,7 +29,9 @@ EXIT_CODES = {"proven": 0, "holds": 0, "refuted": 1, "undecided": 3}
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
-    parser.add_argument("explanation", metavar="EXPLANATION", type=Path, help="an explanation or a ladder as JSON")
+    parser.add_argument(
+        "explanation", metavar="EXPLANATION", type=Path, help="an explanation or a ladder as JSON, or its report"
+    )
     group = parser.add_argument_group("model")
     group.add_argument("--model", metavar="MODEL", type=Path, help="the model that was explained")
     text = "other models that it holds for"
@@ -70,4 +75,17 @@ def run(options: argparse.Namespace) -> CommandResult:
     )
     is_good = EXIT_CODES[found.status] == 0
     status = "undecided" if is_good and options.strict and not found.strict else found.status
-    return CommandResult(render_check(found), found.to_dict, code=EXIT_CODES[status])
+    view = render_check(found, _phrase_rule(document.data, options))
+    return CommandResult(view, found.to_dict, code=EXIT_CODES[status])
+
+
+def _phrase_rule(document: Mapping[str, Any], options: argparse.Namespace) -> str | None:
+    """The rule that was checked in the words of the labels, where there are any."""
+    from ironrule.rule.rule import Rule
+    from ironrule.space.labels import Labels
+
+    explanation = document.get("explanation", document)
+    labels = Labels.from_dict(explanation.get("labels", {}))
+    if options.labels is not None or options.language is not None:
+        labels = read_labels(options).extend(labels)
+    return str(Rule.from_dict(explanation["rules"][0]["rule"]).with_labels(labels)) if labels else None

@@ -4,7 +4,7 @@ MODEL is a fitted classifier, DATA the past rows. Put MODEL and DATA first, the 
 
   ironrule explain model.skops loans.csv --row 17 --target status --desired paid
 
-A proven rule with more than four components comes below a short one, which has a bound on its exceptions: --most 3 asks
+A proven rule with more than four bounds comes below a short one, which has a bound on its exceptions: --most 3 asks
 for a shorter one, --most 0 for the whole rule alone.
 """
 
@@ -40,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_row_option(parser)
     shared.add_search_options(parser)
     shared.add_rule_options(parser)
-    text = "first a rule of at most N components, with a bound on its exceptions among people like past ones; 0: none"
+    text = "first a rule of at most N bounds, and a limit on its exceptions among people like past ones; 0: none"
     parser.add_argument("--most", metavar="N", type=int, help=f"{text} (default: 4 above a long proven rule)")
     text = "rows to measure that bound on, best ones that the model was not trained on (default: half of DATA)"
     parser.add_argument("--measure", metavar="FILE", type=Path, help=text)
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> CommandResult:
     if options.most is None:  # what is stored is the explanation, unless a ladder was asked for
         ladder = None
     document = (explanation if ladder is None else ladder).to_dict
-    text = "" if output is None else _format_output(explanation, ladder, output.suffix.lower(), options)
+    text = "" if output is None else _format_output(explanation, ladder, output, options)
     if not options.diagnose:
         return CommandResult(view, document, output, text)
     with show_spinner():
@@ -116,16 +116,17 @@ def _render(explanation: Explanation, ladder: Ladder | None, most: int | None) -
     return render_explanation(explanation) if ladder is None else render_explanation_with_short_rule(ladder, most)
 
 
-def _format_output(explanation: Explanation, ladder: Ladder | None, ending: str, options: argparse.Namespace) -> str:
+def _format_output(explanation: Explanation, ladder: Ladder | None, output: Path, options: argparse.Namespace) -> str:
     """The explanation as a file of this ending, or the ladder, which contains it."""
     from ironrule.cli.saved import build_check_command
     from ironrule.report.audiences import render_report
 
-    result = explanation if ladder is None else ladder
+    result, ending = explanation if ladder is None else ladder, output.suffix.lower()
     if ending == ".json":
         return format_json_file(result.to_dict())
     if ending == ".txt":
         return f"{result}\n"
+    report = build_check_command(options, str(output)).to_options()
     if ladder is not None:
-        return ladder.to_html("validator")
-    return render_report(explanation, "validator", build_check_command(options))
+        return ladder.to_html("validator", report=report)
+    return render_report(explanation, "validator", report)

@@ -38,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_cache_option(parser)
     shared.add_row_option(parser)
     group = parser.add_argument_group("ladder")
-    group.add_argument("--most", metavar="N", type=int, default=6, help="components of short rules (default up to 6)")
+    group.add_argument("--most", metavar="N", type=int, default=6, help="bounds of short rules (default up to 6)")
     text = "the best rule of each length, instead of rules that contain one another"
     group.add_argument("--not-nested", dest="nested", action="store_false", help=text)
     text = "show the shortest rule that holds for this share of people, such as 0.99"

@@ -19,7 +19,7 @@ from ironrule.cli import options as shared
 from ironrule.cli.files import require_file
 from ironrule.cli.inputs import read_files
 from ironrule.cli.output import CommandResult
-from ironrule.errors import InputError, MissingExtraError
+from ironrule.errors import InputError, MissingExtraError, describe_value
 
 if TYPE_CHECKING:
     from ironrule.server.served_model import ServedModel
@@ -51,6 +51,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_server_options(group: argparse._ActionsContainer) -> None:
+    text = "what the pages are called (default: the names of the files)"
+    group.add_argument("--title", metavar="TEXT", help=text)
     group.add_argument("--host", metavar="HOST", default="127.0.0.1", help="where to listen (default: this machine)")
     group.add_argument("--port", metavar="PORT", type=int, default=8000, help="default 8000; 0 takes a free one")
     text = f"required of every client; {TOKEN_VARIABLE} hides it from other users"
@@ -80,7 +82,9 @@ def run(options: argparse.Namespace) -> CommandResult:
     except ModuleNotFoundError as error:
         raise MissingExtraError(error.name or "fastapi", "server", "ironrule serve") from None
     settings = _build_settings(options)
-    served_model = _build_demo() if options.model is None and options.data is None else _build_served_model(options)
+    title = _parse_title(options.title)
+    is_demo = options.model is None and options.data is None
+    served_model = _build_demo(title) if is_demo else _build_served_model(options, title)
     served = serve(served_model, settings, options.access_log)
     return CommandResult(f"Explanations given: {served:,}.", lambda: {"explanations": served})
 
@@ -138,16 +142,30 @@ def _find_tokens_file(options: argparse.Namespace) -> Path | None:
     return require_file(options.tokens, "tokens file", "write one 'name token' per line to it")
 
 
-def _build_demo() -> ServedModel:
-    from ironrule.cli.commands.demo import DESIRED_CLASS, build_demo_model
+MAX_TITLE_LENGTH = 80
+
+
+def _parse_title(text: str | None) -> str | None:
+    """A title of one line, or None."""
+    if text is None:
+        return None
+    if not text.strip() or len(text) > MAX_TITLE_LENGTH or not text.isprintable():
+        expected = f"--title must be one line of at most {MAX_TITLE_LENGTH} characters"
+        raise InputError(expected=expected, got=describe_value(text))
+    return text.strip()
+
+
+def _build_demo(title: str | None) -> ServedModel:
+    from ironrule.cli.commands.demo import DESIRED_CLASS, build_demo_model, load_demo_labels
     from ironrule.server.served_model import ServedModel
 
     model, data, space = build_demo_model()
-    title = "German credit: 1,000 loans, decided by a decision tree (bundled data)"
-    return ServedModel.from_model(model, data, title, {"space": space}, desired=DESIRED_CLASS)
+    space = space.with_labels(load_demo_labels())
+    usual = "German credit: 1,000 loans, decided by a decision tree (bundled data)"
+    return ServedModel.from_model(model, data, title or usual, {"space": space}, desired=DESIRED_CLASS)
 
 
-def _build_served_model(options: argparse.Namespace) -> ServedModel:
+def _build_served_model(options: argparse.Namespace, title: str | None) -> ServedModel:
     from ironrule.server.served_model import ServedModel
 
     if options.model is None or options.data is None:
@@ -158,7 +176,7 @@ def _build_served_model(options: argparse.Namespace) -> ServedModel:
     return ServedModel.from_model(
         files.model,
         files.data,
-        f"{options.model.name} on {options.data.name}",
+        title or f"{options.model.name} on {options.data.name}",
         {"space": files.space, "constraints": constraints, "models": files.models},
         domain=options.domain,
         desired=files.desired,

@@ -15,7 +15,7 @@ from typing import Any
 
 from ironrule.model.decision import list_labels
 from ironrule.model.normal_form.tree_sum import Reader, TreeSum
-from ironrule.model.protocol import NormalForm, require_readable
+from ironrule.model.protocol import NormalForm, Unreadable, require_readable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
 from ironrule.model.readers.sklearn_calibrated import read_score_threshold
 
@@ -61,6 +61,20 @@ def read_moved_threshold(
     else:
         normal_form = TreeSum(((read_score_threshold(inner, classes, positive, level, read_base),),))
     return normal_form if desired == (positive,) else normal_form.negate()
+
+
+def find_moved_probability(model: Any) -> tuple[float, Any] | None:
+    """The probability that a classifier with a moved threshold asks for, and of which class; None for anything else."""
+    while isinstance(steps := getattr(model, "steps", None), list) and steps:
+        model = steps[-1][1]
+    if not is_threshold_wrapper(model):
+        return None
+    try:
+        inner = get_wrapped_estimator(model)
+        by_probability, level, positive = _find_threshold(model, inner, list_labels(inner.classes_))
+    except Unreadable:
+        return None
+    return (level, positive) if by_probability else None
 
 
 def _find_threshold(estimator: Any, inner: Any, classes: list[Any]) -> tuple[bool, float, Any]:

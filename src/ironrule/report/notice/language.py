@@ -1,9 +1,9 @@
-"""The language of a notice: its sentences, its direction, and how it writes numbers, shares and dates.
+"""The language of a notice or of a person's report: its sentences, its direction, how it writes numbers and dates.
 
 A language is a TOML file. English and German are in ``languages/``; for another one, users write a file with the same
 keys, or one that ``extends`` a language that is there and changes a few. Sentences have places to fill in, such as
-``{value}``; every language must have the same sentences, each with no other places than the English one, so that a
-notice cannot turn out with a gap or in two languages.
+``{value}``; every language must have the sentences of what is written in it, each with no other places than the English
+one, so that a page cannot turn out with a gap or in two languages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from decimal import Decimal
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,7 +25,12 @@ from ironrule.errors import InputError
 from ironrule.space.labels import DEFAULT_LANGUAGE, read_toml
 from ironrule.wording import group_digits
 
-SECTIONS = ("numbers", "values", "letter", "reasons", "worth")
+SECTIONS = ("numbers", "values", "letter", "reasons", "worth", "report")
+Purpose = Literal["notice", "report"]
+NEEDED_SECTIONS: Mapping[Purpose, tuple[str, ...]] = {
+    "notice": ("numbers", "values", "letter", "reasons", "worth"),
+    "report": ("numbers", "values", "report"),
+}
 DIRECTIONS = ("ltr", "rtl")
 FINE_SHARE = 0.99  # from here on shares are given in thousandths
 MONTHS = 12
@@ -101,18 +106,19 @@ def _find_decimal(number: float) -> Decimal:
     return exact
 
 
-def load_language(language: str | Path) -> NoticeLanguage:
-    """A language by its name, or in a TOML file of the user's own.
+def load_language(language: str | Path, purpose: Purpose = "notice") -> NoticeLanguage:
+    """A language by its name, or in a TOML file of the user's own, for a notice or a report.
 
     Raises InputError if there is none, or if sentences are missing or have other places than the English ones.
     """
     if str(language) in list_languages():
         return _load_shipped(str(language))
     if Path(language).suffix.lower() != ".toml":
-        expected = f"the language of a notice must be one of {', '.join(list_languages())}, or the path of a .toml file"
+        listed = ", ".join(list_languages())
+        expected = f"the language of a {purpose} must be one of {listed}, or the path of a .toml file"
         raise InputError(expected=expected, got=repr(str(language)))
     document = read_toml(language, "language file")
-    return _parse_language(document, str(document.get("code", Path(language).stem)), Path(language).name)
+    return _parse_language(document, str(document.get("code", Path(language).stem)), Path(language).name, purpose)
 
 
 @cache
@@ -133,7 +139,9 @@ def _read_shipped(name: str) -> dict[str, Any]:
     return tomllib.loads(files(__package__).joinpath("languages", f"{name}.toml").read_text(encoding="utf-8"))
 
 
-def _parse_language(document: Mapping[str, Any], code: str, file_name: str) -> NoticeLanguage:
+def _parse_language(
+    document: Mapping[str, Any], code: str, file_name: str, purpose: Purpose = "notice"
+) -> NoticeLanguage:
     unknown = sorted({*document} - {*SECTIONS, "direction", "extends", "code"})
     if unknown:
         expected = f"{file_name} may have code, direction, extends, {', '.join(SECTIONS)}"
@@ -148,10 +156,11 @@ def _parse_language(document: Mapping[str, Any], code: str, file_name: str) -> N
     sentences = _flatten(document)
     model = sentences if code == DEFAULT_LANGUAGE else _flatten(_read_shipped(DEFAULT_LANGUAGE))
     missing, other = sorted({*model} - {*sentences}), sorted({*sentences} - {*model})
+    missing = [key for key in missing if key.partition(".")[0] in NEEDED_SECTIONS[purpose]]
     if missing or other:
         what = f"{missing[0]} is missing" if missing else f"{other[0]} is not one of them"
         hint = f'add it, or take the others from a language that is there: extends = "{DEFAULT_LANGUAGE}"'
-        raise InputError(f"{file_name} must have the sentences of a notice: {what}", hint=hint)
+        raise InputError(f"{file_name} must have the sentences of a {purpose}: {what}", hint=hint)
     for key, text in sentences.items():
         _check_places(key, text, model[key], file_name)
     return NoticeLanguage(code, direction, sentences, tuple(months))

@@ -50,7 +50,8 @@ def _build_wording(ladder: Ladder, options: NoticeOptions, space: Space | None) 
         labels = collect_labels(ladder.explanation, friendly=True)
     else:
         labels = replace(FeatureLabels.from_space(space), friendly=True)
-    return NoticeWording(load_language(options.language), labels, options.feature_texts)
+    texts = {**labels.labels.features, **options.feature_texts}  # those of the notice come first
+    return NoticeWording(load_language(options.language), labels, texts)
 
 
 def render_letters(letters: Sequence[dict[str, Any]], options: NoticeOptions, wording: NoticeWording) -> str:

@@ -70,7 +70,7 @@ class ChangesPlot:
 
 def build_changes_plot(found: Counterfactuals, labels: FeatureLabels | None = None) -> ChangesPlot:
     """The changes of all counterfactuals on the domains of their features; without these, on the values shown."""
-    labels = labels or FeatureLabels()
+    labels = labels or FeatureLabels(found.labels)
     lines = tuple(
         tuple(_build_line(change, found, labels) for change in counterfactual.changes) for counterfactual in found
     )
@@ -155,7 +155,7 @@ def _draw_marks_legend(y: float) -> list[Shape]:
 
 def draw_region(region: CounterfactualRegion, labels: FeatureLabels | None = None) -> Drawing:
     """A bar for every feature that varies: what it may be, on the line of what it can be at all."""
-    labels, style = labels or FeatureLabels(), drawing.choose_style(region.verdict)
+    labels, style = labels or FeatureLabels(region.rule.labels), drawing.choose_style(region.verdict)
     meaning = "every point has the desired outcome" if region.proven else "no other point was found"
     shapes, top = [drawing.draw_title(f"The region around a counterfactual: {meaning}")], HEAD_HEIGHT + 4
     sentences = _split_conditions(region)
@@ -220,7 +220,7 @@ def draw_menu(menu: ChangeMenu) -> Drawing:
 
 def _draw_entry(entry: MenuEntry, longest: float, top: float) -> list[Shape]:
     middle = top + 18
-    texts = drawing.wrap_text(entry.name, LINE_X - 20, 12, 2)
+    texts = drawing.wrap_text(entry.shown_name, LINE_X - 20, 12, 2)
     shapes = drawing.stack_lines(0, middle + (4 if len(texts) == 1 else -3), texts, 12)
     style = drawing.PROVEN_STYLE if entry.proven else drawing.UNREFUTED_STYLE
     said = "there is none" if entry.proven else "none was found"

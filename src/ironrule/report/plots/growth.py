@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from ironrule.report.plots import drawing
 from ironrule.report.plots.drawing import Drawing, LineSegment, Rectangle, Shape, TextLine
-from ironrule.report.text import collect_labels, find_proven_wider_rule
+from ironrule.report.text import UNNAMED_DESIRED, collect_labels, find_proven_wider_rule, format_desired_outcome
 from ironrule.results.background import GrowthStep
 from ironrule.results.explanation import Explanation
-from ironrule.rule.phrasing import FeatureCondition, FeatureLabels
+from ironrule.rule.phrasing import FeatureCondition, FeatureLabels, format_outcome, is_named_outcome
 
 NO_HISTORY = "The past rows are not available: only the coverage of the whole rule is known."
 NO_OUTCOMES = "The model was not asked about the past rows, so their outcomes are not shown."
@@ -35,6 +35,8 @@ class GrowthPlot:
     rows: int
     wider: int | None
     notes: tuple[str, ...]
+    desired: str = "desired"
+    undesired: str = "undesired"
 
 
 def build_growth_plot(explanation: Explanation, labels: FeatureLabels | None = None) -> GrowthPlot:
@@ -46,7 +48,11 @@ def build_growth_plot(explanation: Explanation, labels: FeatureLabels | None = N
         ends = (GrowthBar("everyone", rows, None), GrowthBar("the whole rule", explanation.coverage, None))
         return GrowthPlot(ends, rows, wider, (NO_HISTORY,))
     bars = tuple(_build_bar(step, labels) for step in background.growth)
-    return GrowthPlot(bars, rows, wider, () if bars[0].desired is not None else (NO_OUTCOMES,))
+    notes = () if bars[0].desired is not None else (NO_OUTCOMES,)
+    names = format_desired_outcome(explanation), format_outcome(explanation.rule)
+    if names[0] == UNNAMED_DESIRED or not all(map(is_named_outcome, names)):
+        return GrowthPlot(bars, rows, wider, notes)
+    return GrowthPlot(bars, rows, wider, notes, *names)
 
 
 def _build_bar(step: GrowthStep, labels: FeatureLabels) -> GrowthBar:
@@ -68,7 +74,7 @@ def draw_growth(growth: GrowthPlot) -> Drawing:
     width_per_row = MAX_BAR_WIDTH / max(growth.rows, 1)
     top = 34.0
     for bar in growth.bars:
-        shapes += _draw_bar(bar, width_per_row, top)
+        shapes += _draw_bar(bar, width_per_row, top, growth.desired)
         top += ROW_HEIGHT
     if growth.wider is not None:
         width = max(width_per_row * growth.wider, MIN_BAR_WIDTH)
@@ -81,7 +87,7 @@ def draw_growth(growth: GrowthPlot) -> Drawing:
         top += ROW_HEIGHT
     shapes.append(LineSegment(NAME_WIDTH, 32, NAME_WIDTH, top - 4, stroke=drawing.INK, width=1))
     if growth.bars[0].desired is not None:
-        shapes += _draw_legend(top + 16)
+        shapes += _draw_legend(growth, top + 16)
         top += 26
     shapes += drawing.draw_notes(top + 14, growth.notes)
     texts = "; ".join(f"{bar.label}: {bar.covered:,}" for bar in growth.bars)
@@ -89,7 +95,7 @@ def draw_growth(growth: GrowthPlot) -> Drawing:
     return Drawing(tuple(shapes), top + 8 + 16 * len(growth.notes), description)
 
 
-def _draw_bar(bar: GrowthBar, width_per_row: float, top: float) -> list[Shape]:
+def _draw_bar(bar: GrowthBar, width_per_row: float, top: float, outcome: str) -> list[Shape]:
     """The undesired rows in full, then the desired ones hatched."""
     lines = drawing.wrap_text(bar.label, NAME_WIDTH - 8, 12, 2)
     shapes = drawing.stack_lines(0, top + (14 if len(lines) == 1 else 7), lines, 12)
@@ -99,7 +105,7 @@ def _draw_bar(bar: GrowthBar, width_per_row: float, top: float) -> list[Shape]:
         shapes.append(Rectangle(NAME_WIDTH, top, max(width, MIN_BAR_WIDTH), BAR_HEIGHT, drawing.DARK, kind="undesired"))
     if desired:
         shapes += _draw_desired(NAME_WIDTH + width, top, max(desired_width, MIN_BAR_WIDTH), BAR_HEIGHT, "desired")
-    number = f"{bar.covered:,}" + ("" if bar.desired is None else f" ({bar.desired:,} desired)")
+    number = f"{bar.covered:,}" + ("" if bar.desired is None else f" ({bar.desired:,} {outcome})")
     return [*shapes, TextLine(NAME_WIDTH + width + desired_width + 8, top + 14, number, 12)]
 
 
@@ -109,10 +115,11 @@ def _draw_desired(x: float, y: float, width: float, height: float, kind: str) ->
     )
 
 
-def _draw_legend(y: float) -> list[Shape]:
+def _draw_legend(growth: GrowthPlot, y: float) -> list[Shape]:
+    second = max(140.0, 28 + len(growth.undesired) * 11 * drawing.LETTER_WIDTH + 24)
     return [
         Rectangle(0, y - 11, 22, 14, drawing.DARK, kind="legend"),
-        drawing.draw_caption(28, y, "undesired"),
-        *_draw_desired(140, y - 11, 22, 14, "legend"),
-        drawing.draw_caption(168, y, "desired: exceptions that the next parts must exclude"),
+        drawing.draw_caption(28, y, growth.undesired),
+        *_draw_desired(second, y - 11, 22, 14, "legend"),
+        drawing.draw_caption(second + 28, y, f"{growth.desired}: exceptions that the next parts must exclude"),
     ]

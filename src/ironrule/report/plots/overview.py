@@ -31,7 +31,7 @@ class BatchOverview:
     count: int
     verdicts: VerdictCounts
     shortest: int  # rules that are proven to hold and proven to be the shortest
-    lengths: tuple[tuple[int, VerdictCounts], ...]  # by number of components
+    lengths: tuple[tuple[int, VerdictCounts], ...]  # by number of conditions
     features: tuple[tuple[str, VerdictCounts], ...]  # most used first
     left_out: int  # features that are used, but not among those
 
@@ -46,7 +46,7 @@ def build_overview(explanations: Iterable[Explanation], labels: FeatureLabels | 
     for explanation in explanations:
         labels, word = labels or collect_labels(explanation), drawing.choose_style(explanation.verdict).word
         verdicts[word] += 1
-        by_length[explanation.cardinality, word] += 1
+        by_length[len(explanation.rule.features), word] += 1
         by_feature.update((name, word) for name in explanation.rule.features)
         used.update(explanation.rule.features)
         shortest += explanation.minimum
@@ -88,7 +88,7 @@ def draw_overview(overview: BatchOverview) -> Drawing:
     ]
     top = 78.0 + 18 * len(overview.verdicts) + 26
     highest = max(_sum_counts(counts) for _, counts in overview.lengths)
-    lengths = [(format_count(length, "part"), counts) for length, counts in overview.lengths]
+    lengths = [(format_count(length, "condition"), counts) for length, counts in overview.lengths]
     block, top = _draw_block("How long the rules are", lengths, highest, top)
     shapes += block
     if overview.features:

@@ -12,8 +12,10 @@ from typing import Any, Literal
 
 from ironrule.results.explanation import Statistics
 from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.phrasing import name_feature
 from ironrule.space.feature import Value, value_to_json
-from ironrule.wording import escape_controls, join_lines
+from ironrule.space.labels import NO_LABELS, Labels
+from ironrule.wording import escape_controls, format_repr, join_lines, render_text
 
 RestrictionKind = Literal["role", "constraint", "range", "price", "fixed"]
 
@@ -28,9 +30,16 @@ class Restriction:
     text: str
     feature: str | None = None
 
-    def __str__(self) -> str:
-        subject = "" if self.feature is None else f"{escape_controls(self.feature)}: "
+    def describe(self, labels: Labels) -> str:
+        """The restriction in a few words, its feature by its label."""
+        subject = "" if self.feature is None else f"{name_feature(self.feature, labels)}: "
         return f"{subject}{escape_controls(self.text)}"
+
+    def __str__(self) -> str:
+        return self.describe(NO_LABELS)
+
+    def __repr__(self) -> str:
+        return format_repr(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,15 @@ class NeededRestriction:
     restriction: Restriction
     counterfactual: Counterfactual | None
     nearest: bool = False
+
+    def __str__(self) -> str:
+        if self.counterfactual is None:
+            return str(self.restriction)
+        which = "nearest without it" if self.nearest else "without it"
+        return f"{self.restriction.describe(self.counterfactual.labels)} ({which}: {self.counterfactual})"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +112,13 @@ class Infeasibility:
             return "there is no counterfactual, whatever may change: no point of the space has the desired outcome"
         lines = ["there is no counterfactual, and that is proven; these restrictions together forbid every one:"]
         for one in self.needed:
-            which = "nearest without it" if one.nearest else "without it"
-            without = f" ({which}: {one.counterfactual})" if one.counterfactual is not None else ""
-            lines.append(f"- {one.restriction}{without}")
+            lines.append(f"- {one}")
         if not self.minimal:
             lines.append("some of them may not be needed for that")
         return join_lines(lines)
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def _repr_html_(self) -> str:
+        return render_text(self)

@@ -15,8 +15,9 @@ from ironrule.model.target import Target
 from ironrule.results.display import plot_menu
 from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.phrasing import name_feature
 from ironrule.space.feature import Value, value_to_json
-from ironrule.wording import escape_controls, join_lines
+from ironrule.wording import escape_controls, format_count, join_lines, render_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,12 +54,25 @@ class MenuEntry:
             **({} if self.cost is None else {"cost": self.cost}),
         }
 
+    @property
+    def shown_name(self) -> str:
+        """The name for people: that of a group, or the labels of the features."""
+        if self.counterfactual is None or self.name != " + ".join(self.features):
+            return escape_controls(self.name)
+        return " + ".join(name_feature(name, self.counterfactual.labels) for name in self.features)
+
     def __str__(self) -> str:
-        name = escape_controls(self.name)
+        name = self.shown_name
         if self.counterfactual is None:
             return f"{name}: {'there is none' if self.proven else 'none was found'}"
         what, amount = ("distance", self.distance) if self.cost is None else ("cost", self.cost)
         return f"{name}: {self.counterfactual} ({what} {amount:.3g})"
+
+    def __repr__(self) -> str:
+        return f"<MenuEntry: {self}; {'proven' if self.proven else 'not proven'}>"
+
+    def _repr_html_(self) -> str:
+        return render_text(f"{self}\n{'Proven to be the cheapest.' if self.proven else 'Not proven.'}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +140,13 @@ class ChangeMenu(Sequence[MenuEntry]):
             return "there is no change" if self.complete else "no change was found"
         lines = [f"{place}. {entry}" for place, entry in enumerate(self.entries, 1)]
         return join_lines(lines if self.complete else [*lines, "there may be others"])
+
+    def __repr__(self) -> str:
+        proven = sum(entry.proven for entry in self.entries)
+        return (
+            f"<ChangeMenu: {format_count(len(self), 'entry', 'entries')}, {proven} proven: {'; '.join(map(str, self))}>"
+        )
+
+    def _repr_html_(self) -> str:
+        proven = sum(entry.proven for entry in self.entries)
+        return render_text(f"{self}\nProven to be the cheapest: {proven} of {len(self)}.")

@@ -17,7 +17,7 @@ from ironrule.rule.phrasing import FeatureLabels, group_conditions
 from ironrule.rule.rule import Rule
 from ironrule.space.feature import Value, value_to_json
 from ironrule.verdict.verdict import Proven, Verdict, verdict_to_dict
-from ironrule.wording import escape_controls
+from ironrule.wording import escape_controls, format_repr, format_value, render_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,6 +46,14 @@ class FeatureRange:
         plain = {name: value_to_json(getattr(self, name)) for name in ("low", "high", "first", "last")}
         ends = {"before": value_to_json(self.before), "after": value_to_json(self.after)}
         return {"feature": self.feature, **plain, **ends, "any_value": self.any_value}
+
+    def __str__(self) -> str:
+        if self.any_value:
+            return f"{escape_controls(self.feature)}: any value"
+        return f"{escape_controls(self.feature)}: from {format_value(self.low)} to {format_value(self.high)}"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +89,9 @@ class CounterfactualRegion:
     @property
     def conditions(self) -> tuple[str, ...]:
         """What the region says of each feature that may vary, in words."""
-        labels, grouped = FeatureLabels(), {one.feature: one for one in group_conditions(self.rounded)}
+        labels, grouped = FeatureLabels(self.rule.labels), {one.feature: one for one in group_conditions(self.rounded)}
         return tuple(
-            f"{escape_controls(one.feature)}: "
+            f"{labels.label(one.feature)}: "
             + (labels.format_sentence(grouped[one.feature]) if one.feature in grouped else "any value")
             for one in self.ranges
         )
@@ -112,3 +120,9 @@ class CounterfactualRegion:
             wide = ", and no bound can move further" if self.maximal else ""
             return f"{said}{others}: every such point has the desired outcome, proven{wide}"
         return f"{said}{others}: not proven that every such point has the desired outcome ({self.verdict.details})"
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def _repr_html_(self) -> str:
+        return render_text(self, self.verdict)

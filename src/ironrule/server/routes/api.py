@@ -11,14 +11,16 @@ from fastapi import APIRouter, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from ironrule.server import schemas, views
-from ironrule.server.applicants import OutcomeFilter
+from ironrule.server import schemas
+from ironrule.server.applicants import ListQuery, OutcomeFilter, SortOrder
 from ironrule.server.audit.record import AuditRecord
 from ironrule.server.auth import BrowserSessions
-from ironrule.server.errors import STATUS_TITLES, ApiError, ErrorResponse
+from ironrule.server.batch_run import start_batch
+from ironrule.server.errors import STATUS_TITLES, ErrorResponse
 from ironrule.server.jobs import Job
 from ironrule.server.routes.dependencies import ServiceDependency, UserDependency
 from ironrule.server.service import Service, read_record, wait_for_result
+from ironrule.server.views import cases
 
 TICK_SECONDS, HEARTBEAT_TICKS = 0.1, 100
 
@@ -33,7 +35,7 @@ JobName = Annotated[str, Path(max_length=64)]
 @router.get("/model")
 def get_model(service: ServiceDependency) -> dict[str, Any]:
     """The model and the space: features, domains, fingerprints, and whether rules can be proven."""
-    return views.build_model_view(service)
+    return cases.build_model_view(service)
 
 
 @router.get("/applicants")
@@ -43,9 +45,12 @@ def list_applicants(
     page: Annotated[int, Query(ge=1, le=2**53)] = 1,
     size: Annotated[int, Query(ge=1, le=200)] = 25,
     search: Annotated[str | None, Query(max_length=64)] = None,
+    sort: Annotated[str, Query(max_length=250, description="row, outcome, score or feature:NAME")] = "row",
+    order: SortOrder = "ascending",
 ) -> dict[str, Any]:
-    """A page of past rows, by outcome, or of those that a search has found."""
-    return views.build_applicants_view(service, outcome, page, size, search)
+    """A page of past rows, by outcome, or of those that a search has found, sorted."""
+    query = ListQuery(outcome=outcome, page=page, size=size, search=search, sort=sort, order=order)
+    return cases.build_applicants_view(service, query)
 
 
 @router.post("/searches")
@@ -93,7 +98,7 @@ async def check_explanation(
 def evaluate_changes(service: ServiceDependency, body: schemas.WhatIfBody) -> dict[str, Any]:
     """Change values of a past row: the outcome then, and whether the rule of an explanation still applies."""
     changes = {name: schemas.convert_value(value) for name, value in body.changes.items()}
-    return views.answer_what_if(service, body.row, changes, body.explanation).to_dict()
+    return cases.answer_what_if(service, body.row, changes, body.explanation).to_dict()
 
 
 @router.get("/explanations/{number}")
@@ -117,10 +122,7 @@ def start_ladder_job(service: ServiceDependency, user: UserDependency, body: sch
 @router.post("/jobs/batch", status_code=202, response_model=schemas.JobResponse)
 def start_batch_job(service: ServiceDependency, user: UserDependency, body: schemas.BatchBody) -> dict[str, Any]:
     """Explain many rows; the result has a line per row, with the number of its record or why there is none."""
-    if len(body.rows) > service.settings.limits.batch_rows:
-        expected = f"a batch must have at most {service.settings.limits.batch_rows:,} rows"
-        raise ApiError(413, "too-large", expected=expected, got=f"{len(body.rows):,}", hint="split it")
-    return service.start_batch(body.rows, body.to_request(0), user.name).to_dict()
+    return start_batch(service, body.rows, body.to_request(0), user.name).to_dict()
 
 
 @router.get("/jobs/{name}", response_model=schemas.JobResponse)

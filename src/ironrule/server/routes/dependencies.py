@@ -1,13 +1,20 @@
-"""The dependencies of the handlers: the service, and the user of a request."""
+"""What the handlers share: the service, the user of a request, and how a page is registered with its JSON form."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
-from fastapi import Depends, Request
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
 
 from ironrule.server.auth import User
-from ironrule.server.service import Service
+from ironrule.server.jobs import Job
+from ironrule.server.responses import redirect
+from ironrule.server.service import RECORD_FOLDERS, Service, wait_for_client
+
+QUICK_SECONDS = 1.0
+Handler = Callable[..., Any]
 
 
 def get_service(request: Request) -> Service:
@@ -24,3 +31,29 @@ def get_user(request: Request) -> User:
 
 ServiceDependency = Annotated[Service, Depends(get_service)]
 UserDependency = Annotated[User, Depends(get_user)]
+
+
+def register_page(router: APIRouter, path: str) -> Callable[[Handler], Handler]:
+    """Register a page under its address, and its data under the same with ``.json``."""
+
+    def register(handler: Handler) -> Handler:
+        for address in (f"{path}.json", path):
+            router.add_api_route(address, handler, methods=["GET"], response_model=None)
+        return handler
+
+    return register
+
+
+async def redirect_to_result(request: Request, service: Service, started: Job) -> Response:
+    """To the result of a job if there is one soon, else to its progress."""
+    await wait_for_client(service, started, request, QUICK_SECONDS)
+    return redirect(find_result_path(started) or f"/jobs/{started.name}")
+
+
+def find_result_path(found: Job) -> str | None:
+    """Where the result of a job is shown; None as long as there is none."""
+    if found.kind == "batch":
+        return f"/batches/{found.name}"
+    if not found.has_ended or not isinstance(found.result, int):
+        return None
+    return f"/{RECORD_FOLDERS[found.kind]}/{found.result}"

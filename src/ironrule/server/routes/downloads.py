@@ -6,7 +6,6 @@ A report shows past rows only if the model and the data served now are those of 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -17,6 +16,7 @@ from ironrule.results.audience import Audience, LadderAudience
 from ironrule.results.explanation import Explanation
 from ironrule.results.ladder import Ladder
 from ironrule.server.audit.record import AuditRecord
+from ironrule.server.responses import build_download
 from ironrule.server.routes.dependencies import ServiceDependency
 from ironrule.server.served_model import ServedModel, find_extra_constraints
 from ironrule.server.service import read_record
@@ -47,29 +47,29 @@ def download_document(service: ServiceDependency, number: int) -> Response:
     """The explanation with its certificate, as a file for ``ironrule check``."""
     record = read_record(service, number)
     text = json.dumps(record.document, indent=2, ensure_ascii=False)
-    return _build_download(text, "application/json", build_file_name(record))
+    return build_download(text, "application/json", build_file_name(record))
 
 
 @router.get("/explanations/{number:int}/report.html")
-def download_report(service: ServiceDependency, number: int, audience: Audience = "person") -> Response:
-    """The report, as a file that needs nothing else."""
+def download_report(
+    service: ServiceDependency, number: int, audience: Audience = "person", show: bool = False
+) -> Response:
+    """The report, as a file that needs nothing else; ``show`` to look at it first."""
     text = render_record_report(read_record(service, number, "explanation"), service.served_model, audience)
     headers = {"Content-Security-Policy": REPORT_CONTENT_POLICY}
-    return _build_download(text, "text/html", f"report-{number}-{audience}.html", headers)
+    return build_download(text, "text/html", f"report-{number}-{audience}.html", headers, show)
 
 
 @router.get("/ladders/{number:int}/report.html")
-def download_ladder_report(service: ServiceDependency, number: int, audience: LadderAudience = "person") -> Response:
-    """The report of a ladder, or a notice, as a file that needs nothing else."""
+def download_ladder_report(
+    service: ServiceDependency, number: int, audience: LadderAudience = "person", show: bool = False
+) -> Response:
+    """The report of a ladder, or a notice, as a file that needs nothing else; ``show`` to look at it first."""
     record = read_record(service, number, "ladder")
     ladder = Ladder.from_dict(record.document)
     subspace = service.served_model.find_subspace(ladder.explanation)
     if subspace is not None and record.model == subspace.explainer.fingerprint:
         ladder = ladder.with_history(subspace.explainer)
     headers = {"Content-Security-Policy": REPORT_CONTENT_POLICY}
-    return _build_download(ladder.to_html(audience), "text/html", f"ladder-{number}-{audience}.html", headers)
-
-
-def _build_download(text: str, kind: str, name: str, headers: Mapping[str, str] | None = None) -> Response:
-    disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return Response(text, media_type=kind, headers=disposition | dict(headers or {}))
+    name = f"ladder-{number}-{audience}.html"
+    return build_download(ladder.to_html(audience), "text/html", name, headers, show)

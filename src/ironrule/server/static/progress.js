@@ -5,14 +5,20 @@
   if (!box) { return; }
   const name = box.dataset.job;
   const put = (id, text) => { const there = document.getElementById(id); if (there) { there.textContent = text; } };
-  const components = (number) => number + (number === 1 ? " component" : " components");
+  const bounds = (number) => number + (number === 1 ? " bound" : " bounds");
+  const bar = document.getElementById("rows_bar");
   let told = "";
 
   function show(job) {
     const far = job.progress;
+    if (bar) {  // a batch
+      bar.value = far.rows_done;
+      put("rows_done", far.rows_done.toLocaleString("en"));
+      return;
+    }
     put("seconds", far.seconds.toFixed(1));
-    put("best_weight", far.best_weight === null ? "none yet" : components(far.best_weight));
-    put("lower_bound", far.lower_bound ? components(far.lower_bound) : "nothing yet");
+    put("best_weight", far.best_weight === null ? "none yet" : bounds(far.best_weight));
+    put("lower_bound", far.lower_bound ? bounds(far.lower_bound) : "nothing yet");
     put("evaluations", far.evaluations.toLocaleString("en"));
     put("candidates", far.candidates.toLocaleString("en"));
     const said = job.state === "waiting" ? "Waiting." : far.phase === "preparing" ? "Preparing." : far.best_weight === null ? "Running." : "Running; a candidate was found.";

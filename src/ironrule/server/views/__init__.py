@@ -1,0 +1,1 @@
+"""What every page and its JSON form show, as plain data."""
