@@ -1,19 +1,24 @@
 """The comparison of counterfactual systems in the paper's appendix: paper, CARLA, ours, and the proven optimum.
 
     IRONRULE_DATA=<folder> python -m benchmarks.carla [table] [rules] [nearest] [findings] [--rows 100] [--seeds 5]
-        [--only TEXT] [--models TEXT] [--quick] [--json FILE]
+        [--only TEXT] [--models TEXT] [--limit SECONDS] [--log FILE] [--quick] [--json FILE]
 
 ``table`` asks every system for one counterfactual of the first rows that a model denies, and measures the answers,
 those that CARLA 0.0.5 gave too. ``rules`` puts every system under GreedyRuleCF and judges the rules by proof.
 ``nearest`` times the exact search alone, and ``findings`` looks for systematic faults in CARLA's models and answers.
 Everything runs in one process; times are CPU times. Other packages run in environments of their own, whose pythons are
 named by ``--dice-ml-python``, ``--actionable-recourse-python`` and ``--treecf-python``.
+
+With ``--log``, every answer of ``table`` and ``rules`` is kept at once, and the same command goes on where it was
+broken off; with more rows or seeds, or a larger ``--limit``, it adds to what is there. Answers of another version of
+the engine count with ``--any-engine`` alone.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.carla.comparison import Line, compare
@@ -24,6 +29,8 @@ from benchmarks.carla.peers import PEERS
 from benchmarks.carla.rules import compare_rules
 from benchmarks.carla.settings import Settings
 from benchmarks.carla.tables import format_table
+from benchmarks.paper.journal import Journal
+from benchmarks.proof_log import Log
 from benchmarks.report import parser, show, store
 
 PACKAGES = sorted({peer.package for peer in PEERS})
@@ -31,6 +38,7 @@ RULE_MODEL, NEAREST_MODEL = "adult ann tensorflow", "adult linear pytorch"
 SHOWN = {
     "the paper's measures": ("success", "redundancy", "violations", "CPU s"),
     "distances": ("redundancy with tolerance", "l0", "l0 with tolerance", "l1", "l2", "yNN"),
+    "beside CARLA": ("CPU s", "CPU beside CARLA's", "success", "redundancy with tolerance", "l1", "yNN"),
     "beside the proven optimum": (
         "out of range",
         "immutable changed",
@@ -40,7 +48,7 @@ SHOWN = {
         "gap by l1",
         "gap by l2",
     ),
-    "runs": ("least success of a seed", "set-up CPU s"),
+    "runs": ("answers", "least success of a seed", "largest success of a seed", "set-up CPU s"),
 }
 
 
@@ -118,6 +126,9 @@ def parse_arguments(texts: Sequence[str] | None = None) -> tuple[argparse.Namesp
         default=30.0,
         help="seconds per row and system, by the clock (30); on a busy machine, take more",
     )
+    made.add_argument("--limit", type=float, help="seconds of CPU per system and model, all rows and seeds together")
+    made.add_argument("--log", type=Path, metavar="FILE", help="keep every answer here, and go on from those there")
+    made.add_argument("--any-engine", action="store_true", help="answers of other versions in the log count too")
     made.add_argument("--all-norms", action="store_true", help="prove the least l1 and l2 of networks too (slow)")
     for package in PACKAGES:
         made.add_argument(f"--{package}-python", help=f"the python of {package}'s environment")
@@ -125,7 +136,16 @@ def parse_arguments(texts: Sequence[str] | None = None) -> tuple[argparse.Namesp
     pythons = {package: getattr(given, f"{package.replace('-', '_')}_python") for package in PACKAGES}
     rows, seeds = (3, 1) if given.quick else (100, 5)
     peers = {package: python for package, python in pythons.items() if python}
-    settings = Settings(given.rows or rows, given.seeds or seeds, given.budget, given.only, given.all_norms, peers)
+    settings = Settings(
+        given.rows or rows,
+        given.seeds or seeds,
+        given.budget,
+        only=given.only,
+        all_norms=given.all_norms,
+        peers=peers,
+        limit=given.limit,
+        journal=Journal(Log(given.log), given.any_engine),
+    )
     given.sections = [given.sections] if isinstance(given.sections, str) else given.sections
     return given, settings
 

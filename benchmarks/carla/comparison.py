@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from benchmarks.carla.measures import AnswerMeasures, Judge, summarize
 from benchmarks.carla.models import CarlaModel
 from benchmarks.carla.optima import Optimum, find_optima, measure_gaps
 from benchmarks.carla.paper_figures import PaperFigures, find_paper_figures
-from benchmarks.carla.peers import PEERS
+from benchmarks.carla.peers import PEERS, Peer, PeerAnswers
 from benchmarks.carla.settings import Settings
 from benchmarks.carla.stored_answers import StoredAnswers, exchange_columns, load_answers
 from benchmarks.carla.systems import SYSTEMS, Absence, System, answer_rows
@@ -35,9 +35,15 @@ class Bench:
     def prepare(cls, model: CarlaModel, settings: Settings) -> Bench:
         """Prove the optima of the first denied rows."""
         rows = model.list_denied_rows(settings.rows)
-        return cls(
-            model, rows, Judge(model), find_optima(model, rows, settings.budget, settings.list_norms(model.kind))
-        )
+
+        def remember(find: Callable[[], float | None], row: int, norm: str) -> float | None:
+            what = settings.describe("optima", model.name, row=row, norm=norm)
+            known = settings.journal.known(what) or settings.journal.add({"least": find()}, what)
+            least: float | None = known["least"]
+            return least
+
+        optima = find_optima(model, rows, settings.budget, settings.list_norms(model.kind), remember)
+        return cls(model, rows, Judge(model), optima)
 
     def measure(self, answers: Sequence[np.ndarray | None]) -> list[AnswerMeasures | None]:
         """Answers about the first of these rows."""
@@ -45,13 +51,19 @@ class Bench:
             self.judge.measure(self.model.encoded[row], answer) for row, answer in zip(self.rows, answers, strict=False)
         ]
 
-    def write_line(self, system: System, who: str, measured: Sequence[AnswerMeasures | None], seeds: int = 1) -> Line:
-        """What measured answers come to; those of several seeds one after the other."""
-        optima = [optimum for _ in range(seeds) for optimum in self.optima[: len(measured) // seeds]]
-        by_seed = np.array_split(np.array([one is not None for one in measured]), seeds)
-        spread = [float(part.mean()) for part in by_seed]
+    def write_line(self, system: System, who: str, *by_seed: Sequence[AnswerMeasures | None]) -> Line:
+        """What measured answers come to, each seed's about the first of the rows."""
+        measured = [one for part in by_seed for one in part]
+        optima = [optimum for part in by_seed for optimum in self.optima[: len(part)]]
+        spread = [float(np.mean([one is not None for one in part])) for part in by_seed if len(part)]
         figures = {**summarize(measured), **measure_gaps(measured, optima)}
-        more = {"seeds": seeds, "least success of a seed": min(spread)}
+        more = {
+            "rows": max(map(len, by_seed)),
+            "seeds": len(spread),
+            "answers": len(measured),
+            "least success of a seed": min(spread),
+            "largest success of a seed": max(spread),
+        }
         return {"system": system.name, "who": who, **figures, **more}
 
 
@@ -75,6 +87,7 @@ def compare(model: CarlaModel, settings: Settings) -> list[Line]:
                 lines += _write_stored_lines(bench, system, answers)
         lines.append(_write_own_line(bench, system, settings))
         lines += _write_peer_lines(bench, system, settings)
+    _compare_times(lines)
     return lines
 
 
@@ -106,18 +119,32 @@ def _write_stored_lines(bench: Bench, system: System, answers: StoredAnswers) ->
 
 
 def _write_own_line(bench: Bench, system: System, settings: Settings) -> Line:
-    seeds = range(settings.seeds if system.draws else 1)
-    measured: list[AnswerMeasures | None] = []
+    measured: list[list[AnswerMeasures | None]] = []
     taken, first = list[float](), list[float]()
-    for seed in seeds:
-        answers = answer_rows(bench.model, system, bench.rows, seed, settings.budget)
+    for seed in range(settings.seeds if system.draws else 1):
+        answers = answer_rows(bench.model, system, bench.rows, seed, settings, sum(taken))
         if isinstance(answers, Absence):
             return {"system": system.name, "who": "ours", "note": answers.reason}
-        measured += bench.measure(answers.answers)
-        taken += [one.cpu for one in answers.taken]
-        first.append(answers.first.cpu)
-    line = bench.write_line(system, "ours", measured, len(seeds))
+        if answers.answers:
+            measured.append(bench.measure(answers.answers))
+            taken += answers.taken
+            first.append(answers.first)
+    if not measured:
+        return {"system": system.name, "who": "ours", "note": "no time was left"}
+    line = bench.write_line(system, "ours", *measured)
     return {**line, "CPU s": float(np.mean(taken)), "set-up CPU s": float(np.max(first))}
+
+
+def _compare_times(lines: Sequence[Line]) -> None:
+    """Add to each line how long it takes beside CARLA's system of that name, where CARLA's answers carry times."""
+    for line in lines:
+        theirs = [
+            one["CPU s"]
+            for one in lines
+            if one["system"] == line["system"] and one["who"].startswith("CARLA") and one.get("CPU s") is not None
+        ]
+        if theirs and line["who"] == "ours" and "note" not in line:
+            line["CPU beside CARLA's"] = line["CPU s"] / theirs[0]
 
 
 def _write_peer_lines(bench: Bench, system: System, settings: Settings) -> list[Line]:
@@ -125,7 +152,19 @@ def _write_peer_lines(bench: Bench, system: System, settings: Settings) -> list[
     lines = []
     for peer in PEERS:
         if peer.system == system.name and peer.package in settings.peers and peer.fits(bench.model):
-            said = peer.ask(settings.peers[peer.package], bench.model, bench.rows, settings.budget)
+            said = _ask_peer(bench, peer, settings)
             line = bench.write_line(system, peer.label, bench.measure(said.answers))
             lines.append({**line, "CPU s": float(np.mean(said.seconds)), "set-up CPU s": said.setup})
     return lines
+
+
+def _ask_peer(bench: Bench, peer: Peer, settings: Settings) -> PeerAnswers:
+    """What a package answers; all rows are one question of the journal."""
+    what = settings.describe("peers", bench.model.name, peer=peer.label, system=peer.system, rows=bench.rows)
+    known = settings.journal.known(what)
+    if known is None:
+        said = peer.ask(settings.peers[peer.package], bench.model, bench.rows, settings.budget)
+        answers = [None if one is None else one.tolist() for one in said.answers]
+        known = settings.journal.add({"answers": answers, "cpu": said.seconds, "set-up": said.setup}, what)
+    answers = [None if one is None else np.array(one) for one in known["answers"]]
+    return PeerAnswers(answers, known["cpu"], known["set-up"])

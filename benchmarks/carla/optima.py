@@ -9,7 +9,8 @@ little nearer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -22,9 +23,17 @@ Optimum = Mapping[str, float | None]  # the least distance by norm, None where i
 NORMS = ("fewest", "l1", "l2")
 
 
-def find_optima(model: CarlaModel, rows: Sequence[int], budget: float, norms: Sequence[str]) -> list[Optimum]:
-    """The proven optimum of every row, in some of the norms."""
-    return [{norm: find_optimum(model, row, budget, norm) for norm in norms} for row in rows]
+def find_optima(
+    model: CarlaModel,
+    rows: Sequence[int],
+    budget: float,
+    norms: Sequence[str],
+    remember: Callable[[Callable[[], float | None], int, str], float | None] = lambda find, *_: find(),
+) -> list[Optimum]:
+    """The proven optimum of every row, in some of the norms; ``remember`` finds one, or knows it from before."""
+    return [
+        {norm: remember(partial(find_optimum, model, row, budget, norm), row, norm) for norm in norms} for row in rows
+    ]
 
 
 def find_optimum(model: CarlaModel, row: int, budget: float, norm: str) -> float | None:

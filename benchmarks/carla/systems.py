@@ -14,7 +14,9 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.carla.models import CarlaModel
-from benchmarks.stopwatch import Taken, timed
+from benchmarks.carla.settings import Settings
+from benchmarks.paper.experiment import Record
+from benchmarks.stopwatch import timed
 from ironrule import Budget
 from ironrule.errors import IronruleError
 from ironrule.oracles import ORACLES
@@ -68,7 +70,7 @@ SYSTEMS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnAnswers:
-    """What a system of ours answered for some rows with one seed, in model columns, and what it took.
+    """What a system of ours answered for some rows with one seed, in model columns, and the CPU seconds of each.
 
     ``first`` is what the first question took besides; it includes what is trained or compiled once.
     """
@@ -76,8 +78,8 @@ class OwnAnswers:
     system: System
     seed: int
     answers: list[np.ndarray | None]
-    taken: list[Taken]
-    first: Taken
+    taken: list[float]
+    first: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,24 +91,45 @@ class Absence:
 
 
 def answer_rows(
-    model: CarlaModel, system: System, rows: Sequence[int], seed: int, budget: float
+    model: CarlaModel, system: System, rows: Sequence[int], seed: int, settings: Settings, spent: float = 0.0
 ) -> OwnAnswers | Absence:
-    """One counterfactual for every row; what a system says against a kind of model is the reason for its absence."""
+    """One counterfactual for every row, as many as the limit allows, of which so many seconds are spent; what a system
+    says against a kind of model is the reason for its absence.
+    """
     algorithm = EXACT if system.name == EXACT else system.build()
     if algorithm is None:
         return Absence(system, "not in the registry")
 
     def ask(row: int) -> np.ndarray | None:
-        limit = Budget(seconds=budget)
+        limit = Budget(seconds=settings.budget)
         found = model.explainer.counterfactuals(row, k=1, algorithm=algorithm, seed=seed, budget=limit, progress=False)
         return _encode(model, found[0].values) if len(found) else None
 
+    def describe(row: int | None) -> Record:
+        return settings.describe("table", model.name, system=system.name, seed=seed, row=row)
+
+    answers, taken, is_warm = list[np.ndarray | None](), [spent], False
     try:
-        _, first = timed(lambda: ask(rows[0]))
-        results = [timed(lambda row=row: ask(row)) for row in rows]
+        for row in rows:
+            known = settings.journal.known(describe(row))
+            if known is None:
+                if settings.is_spent(taken):
+                    break
+                if not is_warm:
+                    first = settings.journal.known(describe(None))
+                    _, time = timed(lambda: ask(rows[0]))
+                    if first is None:
+                        settings.journal.add({"cpu": time.cpu}, describe(None))
+                    is_warm = True
+                point, time = timed(lambda row=row: ask(row))
+                said = None if point is None else point.tolist()
+                known = settings.journal.add({"answer": said, "cpu": time.cpu}, describe(row))
+            answers.append(None if known["answer"] is None else np.array(known["answer"]))
+            taken.append(known["cpu"])
     except IronruleError as error:
         return Absence(system, str(error).splitlines()[0])
-    return OwnAnswers(system, seed, [point for point, _ in results], [taken for _, taken in results], first)
+    first = settings.journal.known(describe(None))
+    return OwnAnswers(system, seed, answers, taken[1:], 0.0 if first is None else first["cpu"])
 
 
 def _encode(model: CarlaModel, values: Any) -> np.ndarray:

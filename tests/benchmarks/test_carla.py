@@ -24,11 +24,13 @@ from benchmarks.carla.measures import AnswerMeasures, Judge, summarize
 from benchmarks.carla.models import CarlaModel, build_forest, build_linear, build_network
 from benchmarks.carla.optima import find_optima, measure_gaps
 from benchmarks.carla.paper_figures import find_paper_figures
-from benchmarks.carla.rules import compare_rules
+from benchmarks.carla.rules import HiddenModel, compare_rules
 from benchmarks.carla.settings import Settings
 from benchmarks.carla.stored_answers import exchange_columns, load_answers
 from benchmarks.carla.systems import SYSTEMS, Absence, System, answer_rows
 from benchmarks.carla.tables import format_table
+from benchmarks.paper.journal import Journal
+from benchmarks.proof_log import Log
 from ironrule.oracles import ORACLES
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Run
 from ironrule.verdict.verdict import Unrefuted, Verdict
@@ -284,7 +286,8 @@ def test_a_table_has_a_line_for_the_paper_for_carla_and_for_ours() -> None:
     paper, carla, ours = lines
     assert paper["redundancy"] == find_paper_figures("adult", "linear", "tensorflow")["GS"].redundancy
     assert (carla["rows"], carla["success"], carla["CPU s"]) == (3, pytest.approx(1 / 3), 0.5)
-    assert (ours["rows"], ours["seeds"]) == (6, 2)
+    assert (ours["rows"], ours["seeds"], ours["answers"]) == (3, 2, 6)
+    assert ours["CPU beside CARLA's"] == pytest.approx(ours["CPU s"] / 0.5)
     shown = format_table(lines).splitlines()
     assert shown[0].startswith("| system | success: paper / CARLA / ours | ")
     assert shown[2].startswith(f"| growing_spheres | 1 / 0.33 / {ours['success']:.2g} | 3.37 / ")
@@ -315,7 +318,7 @@ def test_rows_other_than_those_that_carla_explained_are_refused(stored: Path) ->
 
 def test_a_system_that_is_not_there_or_has_no_use_for_a_model_says_so() -> None:
     rows = MODEL.list_denied_rows(1)
-    absent = answer_rows(MODEL, System("nobody's"), rows, 0, 30.0)
+    absent = answer_rows(MODEL, System("nobody's"), rows, 0, Settings(rows=1, seeds=1, budget=30.0))
     assert isinstance(absent, Absence)
     assert absent.reason == "not in the registry"
 
@@ -324,7 +327,7 @@ def test_our_answers_keep_what_is_immutable() -> None:
     bench = Bench.prepare(MODEL, Settings(rows=5, seeds=1, budget=30.0))
     for name in ("exact", "growing_spheres"):
         system = next(one for one in SYSTEMS if one.name == name)
-        answers = answer_rows(MODEL, system, bench.rows, 0, 30.0)
+        answers = answer_rows(MODEL, system, bench.rows, 0, Settings(rows=5, seeds=1, budget=30.0))
         assert not isinstance(answers, Absence)
         measured = bench.measure(answers.answers)
         known = [optimum["fewest"] is not None for optimum in bench.optima]
@@ -377,6 +380,32 @@ def test_columns_are_exchanged_in_answers_alone() -> None:
     assert exchanged.answers[1] is None
     for before, after in zip(answers.answers, exchanged.answers, strict=True):
         assert (before is None and after is None) or (before[[1, 0, 2]] == after).all()
+
+
+def test_a_run_goes_on_from_its_log_and_asks_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(rows: int, limit: float | None = None) -> Settings:
+        journal = Journal(Log(tmp_path / "log.jsonl"))
+        return Settings(rows=rows, seeds=2, budget=30.0, only="growing", limit=limit, journal=journal)
+
+    monkeypatch.setattr("benchmarks.carla.comparison.load_answers", lambda _: [])
+    first = compare(MODEL, start(2))
+    (hurried,) = [line for line in compare(MODEL, start(4, limit=0.0)) if line["who"] == "ours"]
+    assert (hurried["rows"], hurried["seeds"], hurried["answers"]) == (2, 2, 4)  # what was known, and nothing more
+    longer = compare(MODEL, start(4))
+    assert [line["answers"] for line in (first[-1], longer[-1])] == [4, 8]
+    monkeypatch.setattr("benchmarks.carla.systems.timed", None)  # any question would fail
+    assert compare(MODEL, start(4)) == longer
+
+
+def test_a_hidden_model_prepares_columns_as_the_pipeline_does() -> None:
+    hidden = HiddenModel.build(MODEL)
+    assert np.array_equal(hidden.encode(MODEL.table), MODEL.encoded)
+    assert np.array_equal(hidden.predict(MODEL.table), MODEL.pipeline.predict(MODEL.table))
+    assert np.array_equal(hidden.predict_proba(MODEL.table), MODEL.pipeline.predict_proba(MODEL.table))
+    other = replace(MODEL)
+    object.__setattr__(other, "encoded", MODEL.encoded + 1e-16 + 1e-12)
+    with pytest.raises(SystemExit, match="prepared as the pipeline"):
+        HiddenModel.build(other)
 
 
 def test_rules_are_judged_by_proof() -> None:

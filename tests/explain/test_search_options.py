@@ -37,7 +37,7 @@ NOT_ON_THE_COMMAND_LINE = {"weights"}  # a mapping; no option has been asked for
 NOT_ON_THE_FORM = {"k", "seed", "weights"}  # the page shows one rule, and asks for as little as it can
 
 # What the others take besides: it does not say how to search.
-OF_A_ROW = {"row", "progress"}
+OF_A_ROW = {"row", "progress", "change_cost"}
 OF_A_BATCH = {"rows", "output", "workers", "engine", "address", "documents", "reuse", "changes", "ladders", "progress"}
 OF_A_REQUEST = {"where"}  # which part of the space is asked about
 COMMAND_LINE = {

@@ -6,7 +6,7 @@ level is returned.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -76,9 +76,10 @@ def list_changes(
     limit: int | None,
     progress: bool | None = False,
     constraints: Sequence[Constraint] = (),
+    complete: Callable[[ChangeSet], ChangeSet] | None = None,
 ) -> Listing[ChangeSet]:
     """All minimal sets of features to change, smallest first, for a model that was read or can only be asked;
-    ``constraints`` on changes come on top of the explainer's own.
+    ``constraints`` on changes come on top of the explainer's own. ``complete`` adds to each what else is to be known.
     """
     context, row = extend_to_row(context, row)
     changing = (*context.change_constraints, *constraints)
@@ -87,11 +88,15 @@ def list_changes(
     case, space = problem.case, problem.case.space
     names = space.names if features == "all" else as_list(features)
     varying = sum(1 << place for place in {space.index(name) for name in names})
-    # A proof for the values of the domains is one for all that can occur only if constraints respect what lies between.
-    trusted = context.gaps is None or context.gaps.are_respected_by(case.feasible.predicates, case.instance)
+    # A proof for the values of the domains is one for all that can occur only if constraints respect what lies between,
+    # and if nothing was left out between them.
+    respected = context.gaps is None or context.gaps.are_respected_by(case.feasible.predicates, case.instance)
+    trusted = respected and not context.narrowed
     oracle = CachingOracle(build_change_oracle(context, case))
     search = ChangeEnumeration(replace(problem, oracle=oracle), varying, trusted)
-    return Listing(_iterate_changes(context, search), search, problem.meter, _parse_limit(limit), progress)
+    items = _iterate_changes(context, search)
+    found = items if complete is None else map(complete, items)
+    return Listing(found, search, problem.meter, _parse_limit(limit), progress)
 
 
 def build_change_oracle(context: ExplainerContext, case: Case) -> Oracle:

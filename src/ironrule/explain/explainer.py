@@ -344,6 +344,7 @@ class Explainer:
         weights: Weights = DEFAULTS.weights,
         widen: bool = DEFAULTS.widen,
         prefer: Preference = DEFAULTS.prefer,
+        change_cost: Cost | str = DEFAULT_COST,
         progress: bool | None = None,
     ) -> Explanation:
         """The shortest rule found for a row with the undesired outcome, with what is known of it.
@@ -355,7 +356,8 @@ class Explainer:
         far as they can go (``wider`` in the explanation). Same seed and same budget in evaluations: same answer.
 
         With ``prefer="coverage"``, of the proven rules that are at most two components longer than the shortest, one
-        that covers most past rows is taken; the shortest comes next in ``ranked``.
+        that covers most past rows is taken; the shortest comes next in ``ranked``. ``change_cost`` says what nearest
+        means for suggested changes (``explanation.changes``), as ``cost`` of :meth:`counterfactuals` does.
 
         ``budget`` is a number of seconds, a :class:`Budget`, or None for no limit; by default a search that takes 30 s
         is ended with the best that it has, and the explanation says so. After a second, what the search is doing is
@@ -363,6 +365,7 @@ class Explainer:
         """
         from ironrule.explain.build import explain_row
 
+        cost = parse_cost(change_cost)
         options = SearchOptions(
             algorithm=algorithm,
             k=k,
@@ -375,13 +378,15 @@ class Explainer:
             prefer=prefer,
         )
         explanation = explain_row(self._context, row, options, progress)
-        return explanation if isinstance(row, EncodedRow) else self._add_first_changes(explanation, k, budget)
+        return explanation if isinstance(row, EncodedRow) else self._add_first_changes(explanation, k, budget, cost)
 
-    def _add_first_changes(self, explanation: Explanation, k: int, budget: Budget | float | None) -> Explanation:
+    def _add_first_changes(
+        self, explanation: Explanation, k: int, budget: Budget | float | None, cost: Cost = DEFAULT_COST
+    ) -> Explanation:
         """The explanation with suggested changes; as it is where the user has interrupted the search."""
         if explanation.statistics.stopped_by == "interrupted":
             return explanation
-        return self.add_changes(explanation, k, budget=budget)
+        return self.add_changes(explanation, k, budget=budget, cost=cost)
 
     def ladder(
         self,
@@ -674,6 +679,9 @@ class Explainer:
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
         cost: Cost | str = DEFAULT_COST,
+        target: Any = None,
+        margin: float = 0.0,
+        models: Sequence[Any] = (),
         limit: int | None = None,
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
@@ -692,6 +700,9 @@ class Explainer:
             permitted_range=permitted_range,
             constraints=constraints,
             cost=parse_cost(cost),
+            target=parse_target(target),
+            margin=margin,
+            models=models,
         )
         return build_menu(
             self._context, row, SearchOptions(budget=budget, seed=seed), changes, limit=limit, progress=progress
@@ -705,6 +716,9 @@ class Explainer:
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
         cost: Cost | str = DEFAULT_COST,
+        target: Any = None,
+        margin: float = 0.0,
+        models: Sequence[Any] = (),
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
@@ -716,7 +730,14 @@ class Explainer:
         from ironrule.explain.counterfactuals.menus import build_group_menu
         from ironrule.explain.counterfactuals.options import ChangeOptions
 
-        changes = ChangeOptions(permitted_range=permitted_range, constraints=constraints, cost=parse_cost(cost))
+        changes = ChangeOptions(
+            permitted_range=permitted_range,
+            constraints=constraints,
+            cost=parse_cost(cost),
+            target=parse_target(target),
+            margin=margin,
+            models=models,
+        )
         options = SearchOptions(k=1, budget=budget, seed=seed)
         return build_group_menu(self._context, row, groups, options, changes=changes, progress=progress)
 
@@ -727,6 +748,10 @@ class Explainer:
         features_to_vary: Sequence[str] | str = "all",
         permitted_range: Mapping[str, Sequence[Value]] | None = None,
         constraints: Sequence[str | Constraint] = (),
+        cost: Cost | str = DEFAULT_COST,
+        target: Any = None,
+        margin: float = 0.0,
+        models: Sequence[Any] = (),
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
@@ -734,14 +759,22 @@ class Explainer:
         """Why a row has no counterfactual: restrictions that together forbid every one, none of which is left over.
 
         Restrictions are declared roles, constraints, permitted ranges, and the features that may not vary. That there
-        is no counterfactual is proven by an exact oracle, and so is that each restriction is needed: what there is
-        without it is named. If there is a counterfactual after all, it is in the answer.
+        is no counterfactual is proven by an exact oracle, and so is that each restriction is needed: the nearest one
+        that there is without it is named, by ``cost``, or, where a short search does not prove that, another one. If
+        there is a counterfactual after all, it is in the answer. ``target``, ``margin`` and ``models`` say what is to
+        be reached, as in :meth:`counterfactuals`.
         """
         from ironrule.explain.counterfactuals.infeasible import find_forbidding_restrictions
         from ironrule.explain.counterfactuals.options import ChangeOptions
 
         changes = ChangeOptions(
-            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
+            features_to_vary=features_to_vary,
+            permitted_range=permitted_range,
+            constraints=constraints,
+            cost=parse_cost(cost),
+            target=parse_target(target),
+            margin=margin,
+            models=models,
         )
         options = SearchOptions(k=1, budget=budget, seed=seed)
         return find_forbidding_restrictions(self._context, row, options, changes, progress)
@@ -861,29 +894,47 @@ class Explainer:
         return attached if attached.lazy_changes is not None else self.add_changes(attached)
 
     def add_changes(
-        self, explanation: Explanation, k: int = DEFAULTS.k, *, budget: Budget | float | None = DEFAULTS.budget
+        self,
+        explanation: Explanation,
+        k: int = DEFAULTS.k,
+        *,
+        budget: Budget | float | None = DEFAULTS.budget,
+        cost: Cost | str = DEFAULT_COST,
     ) -> Explanation:
         """The same explanation with up to k suggested changes, found when they are first read, within the seconds of
-        the budget and 10 at most.
+        the budget and 10 at most. With a ``cost``, as for :meth:`counterfactuals`, they are the cheapest by that.
         """
         from ironrule.explain.counterfactuals.suggest import add_changes
 
-        return add_changes(self._context, explanation, k, budget)
+        return add_changes(self._context, explanation, k, budget, parse_cost(cost))
 
     def change_sets(
         self,
         row: Any,
         *,
         features_to_vary: Sequence[str] | str = "all",
+        cost: Cost | str = DEFAULT_COST,
+        target: Any = None,
+        margin: float = 0.0,
+        models: Sequence[Any] = (),
         limit: int | None = None,
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
     ) -> Listing[ChangeSet]:
         """All minimal sets of features whose change can give the desired outcome, smallest first, each with one change
-        that does; found as you ask. ``complete`` and ``stopped`` of what is returned say whether these are all.
+        that does, or, with a ``cost``, with the cheapest; found as you ask. ``complete`` and ``stopped`` of what is
+        returned say whether these are all. ``target``, ``margin`` and ``models`` are those of :meth:`counterfactuals`.
         """
-        from ironrule.explain.enumerate import list_changes
+        from ironrule.explain.counterfactuals.menus import list_change_sets
+        from ironrule.explain.counterfactuals.options import ChangeOptions
 
+        changes = ChangeOptions(
+            features_to_vary=features_to_vary,
+            cost=parse_cost(cost),
+            target=parse_target(target),
+            margin=margin,
+            models=models,
+        )
         options = SearchOptions(budget=budget, seed=seed)
-        return list_changes(self._context, row, options, features_to_vary, limit=limit, progress=progress)
+        return list_change_sets(self._context, row, options, changes, limit=limit, progress=progress)

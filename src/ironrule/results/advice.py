@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Change, Counterfactual
 from ironrule.rule.phrasing import phrase_comparison
 from ironrule.rule.rule import Rule
@@ -86,6 +87,7 @@ class SuggestedChanges(Sequence[Counterfactual]):
     earlier one. ``complete``: there is no other, or as many came as were asked for. ``limits`` says of every feature
     that may not change freely why. ``resolution``: by what share of the range of each number that it changes another
     with as many changes may be nearer, since numbers are rounded to readable ones, or a network turns between values.
+    With a ``cost``, nearest means that, and the resolution is in its units.
     """
 
     items: tuple[Counterfactual, ...]
@@ -93,6 +95,7 @@ class SuggestedChanges(Sequence[Counterfactual]):
     complete: bool
     limits: Mapping[str, ChangeLimit] = field(default_factory=dict)
     resolution: float = 0.0
+    cost: Cost = DEFAULT_COST
 
     def __len__(self) -> int:
         return len(self.items)
@@ -107,6 +110,7 @@ class SuggestedChanges(Sequence[Counterfactual]):
             "proven": self.proven,
             "complete": self.complete,
             **({"resolution": self.resolution} if self.resolution else {}),
+            **({} if self.cost.is_usual else {"cost": self.cost.to_dict()}),
             "limits": {name: {"moves": list(one.moves), "reason": one.reason} for name, one in self.limits.items()},
         }
 
@@ -115,7 +119,9 @@ class SuggestedChanges(Sequence[Counterfactual]):
         """The changes that :meth:`to_dict` wrote."""
         items = tuple(map(Counterfactual.from_dict, data["counterfactuals"]))
         limits = {name: ChangeLimit(tuple(one["moves"]), one["reason"]) for name, one in data["limits"].items()}
-        return cls(items, bool(data["proven"]), bool(data["complete"]), limits, float(data.get("resolution", 0.0)))
+        cost = Cost.from_dict(data["cost"]) if "cost" in data else DEFAULT_COST
+        resolution = float(data.get("resolution", 0.0))
+        return cls(items, bool(data["proven"]), bool(data["complete"]), limits=limits, resolution=resolution, cost=cost)
 
     def with_labels(self, labels: Labels) -> SuggestedChanges:
         """The same changes, shown with these labels."""
@@ -141,6 +147,10 @@ class SuggestedChanges(Sequence[Counterfactual]):
             none = "No change that respects the roles of the features gives the desired outcome"
             return f"{none}; that is proven." if self.proven and self.complete else f"{none}, as far as was searched."
         nearest = "Not proven to be the nearest"
+        if not self.cost.is_usual:
+            nearest = f"{'Each is proven' if self.proven else 'Not proven'} to be the cheapest by the cost asked for"
+            exactly = f", to within {self.resolution:.3g} of it" if self.proven and self.resolution else ""
+            return f"{nearest}{exactly}{'.' if self.complete else '; there may be others.'}"
         if self.proven:
             nearest = f"Each is proven to be the nearest of its kind{format_resolution(self.resolution)}"
         return f"{nearest}; there may be others." if not self.complete else f"{nearest}."

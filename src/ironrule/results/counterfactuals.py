@@ -238,12 +238,15 @@ class Counterfactuals(Sequence[Counterfactual]):
 class ChangeSet:
     """Features whose change can give the desired outcome, and one counterfactual that changes just these.
 
-    ``minimal`` says it is proven that changing only some of them cannot.
+    ``minimal`` says it is proven that changing only some of them cannot. With a cost, the counterfactual is the
+    cheapest that was found, ``cost`` what it costs, and ``proven`` says whether no change of these features is cheaper.
     """
 
     features: tuple[str, ...]
     counterfactual: Counterfactual
     minimal: bool
+    proven: bool | None = None
+    cost: float | None = None
 
     def __str__(self) -> str:
         return str(self.counterfactual)

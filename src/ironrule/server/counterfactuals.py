@@ -20,7 +20,6 @@ from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.explainer import Explainer
 from ironrule.explain.options import SearchOptions
 from ironrule.results.counterfactuals import Counterfactuals
-from ironrule.rule.cost import DEFAULT_COST
 from ironrule.server.served_model import RowInput
 from ironrule.space.feature import value_to_json
 from ironrule.verdict.budget import Budget, BudgetExhausted
@@ -38,19 +37,10 @@ class CounterfactualsRequest:
     menu: bool = False
 
     def __post_init__(self) -> None:
-        own = [
-            what
-            for what, is_own in (
-                ("a cost of its own", self.changes.cost != DEFAULT_COST),
-                ("a target of its own", self.changes.target is not None),
-                ("a margin", self.changes.is_robust),
-            )
-            if is_own
-        ]
-        if self.menu and own:
-            hint = "leave out the menu, or ask for the usual cost and the desired outcome"
-            expected = "a request for a menu must have the usual cost, no target and no margin"
-            raise InputError(expected=expected, got=own[0], hint=hint, code="no-menu")
+        if self.menu and self.changes.cost.steps:
+            hint = "leave out the menu, or the steps"
+            expected = "a request for a menu must have a cost without steps"
+            raise InputError(expected=expected, got="steps", hint=hint, code="no-menu")
         if self.region and self.changes.target is not None:
             expected = "a request for a region must have no target"
             raise InputError(expected=expected, got="a target", hint="leave out one of them", code="no-region")
@@ -90,7 +80,8 @@ def find_recorded_counterfactuals(
     found = explainer.counterfactuals(
         request.row, options.k, budget=budget, seed=options.seed, progress=False, **changes.to_kwargs()
     )
-    permitted = {name: getattr(changes, name) for name in ("features_to_vary", "permitted_range", "constraints")}
+    asked = ("features_to_vary", "permitted_range", "constraints", "cost", "target", "margin", "models")
+    reached = {name: getattr(changes, name) for name in asked}
     searches: dict[str, Callable[[Budget], PlainResult]] = {}
     if request.region and found.items:
         searches["region"] = lambda left: explainer.counterfactual_region(
@@ -98,11 +89,12 @@ def find_recorded_counterfactuals(
         )
     if request.menu:
         searches["menu"] = lambda left: explainer.change_menu(
-            request.row, budget=left, seed=options.seed, progress=False, **permitted
+            request.row, budget=left, seed=options.seed, progress=False, **reached
         )
-    if found.proven and not found.items and changes.target is None:
+    if found.proven and not found.items:
+        reached["cost"] = replace(changes.cost, steps={})  # which are no restrictions that could be named
         searches["infeasibility"] = lambda left: explainer.find_forbidding_restrictions(
-            request.row, budget=left, seed=options.seed, progress=False, **permitted
+            request.row, budget=left, seed=options.seed, progress=False, **reached
         )
     more: dict[str, Any] = {"asked": request.describe(), "measures": [asdict(one) for one in found.measure()]}
     unfinished = []

@@ -144,7 +144,7 @@ def test_why_there_is_none_is_told_when_asked_and_where_it_is_proven(run, files:
     assert "may not vary" in text
     assert "why_none" not in run("counterfactual", *files.ask("--json")).json
     priced = run("counterfactual", *files.ask("--vary", "income", "--price", "income=inf", "--why-none", "--json")).json
-    assert "constraint" in {one["kind"] for one in priced["needed"]}
+    assert "price" in {one["kind"] for one in priced["needed"]}
     open_way = run("counterfactual", *files.ask("--why-none")).text
     assert "there is a counterfactual" in open_way
 
@@ -180,8 +180,8 @@ def test_more_than_counterfactuals_can_be_written_to_a_file(run, files: Files, t
     [
         (("--region", "--range", "income=7:8"), "--range"),
         (("--region", "--constraint", "cf.age >= x.age"), "--constraint"),
-        (("--menu", "--above", "0.6"), "--above"),
-        (("--menu", "--margin", "0.1"), "--margin"),
+        (("--diverse", "--above", "0.6"), "--above"),
+        (("--past", "--margin", "0.1"), "--margin"),
         (("--menu", "--step", "income=2"), "--step"),
         (("--why-none", "--algorithm", "geco"), "--algorithm"),
         (("--diverse", "--cost", "l1"), "--cost"),
@@ -192,6 +192,25 @@ def test_what_an_answer_does_not_know_is_refused(refused, files: Files, more: tu
     error = refused("counterfactual", *files.ask(*more))
     assert f"{more[0]} must be asked for without" in error
     assert named in error
+
+
+def test_menus_and_restrictions_are_about_what_is_to_be_reached(run, files: Files):
+    plain, dear, high, safe = (
+        run("counterfactual", *files.ask("--menu", "--json", *more)).json
+        for more in ((), ("--cost", "l1", "--price", "income=3"), ("--above", "0.8"), ("--margin", "0.1"))
+    )
+    assert "cost" not in plain
+    assert dear["cost"]["prices"] == {"income": {"up": 3.0, "down": 3.0}} or dear["cost"]["prices"] == {"income": 3.0}
+    assert all(entry["cost"] is not None for entry in dear["entries"])
+    assert (high["target"]["above"], safe["margin"]) == (0.8, 0.1)
+    frozen = ("--why-none", "--vary", "age", "--range", "age=20:21", "--json")
+    for more in ((), ("--above", "0.6"), ("--margin", "0.05"), ("--cost", "l1", "--price", "income=2")):
+        why = run("counterfactual", *files.ask(*frozen, *more)).json
+        assert why["proven"], more
+        assert why["needed"]
+        assert all(one["nearest"] for one in why["needed"] if one["without_it"] is not None)
+    text = run("counterfactual", *files.ask("--why-none", "--vary", "age", "--range", "age=20:21")).text
+    assert "(nearest without it: " in text
 
 
 def test_finding_none_is_told_as_no_proof(run, files: Files):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +12,10 @@ import pandas as pd
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 from sklearn.tree import DecisionTreeClassifier
-from small_models import AGES, JOBS, MODELS, list_points, make_case
+from small_models import AGES, DEBTS, JOBS, MODELS, list_points, make_case
 
-from ironrule import Budget, Explainer, Infeasibility, Role
-from ironrule.errors import ConstraintError
+from ironrule import Budget, Cost, Explainer, Infeasibility, Role
+from ironrule.errors import ConstraintError, InputError
 from ironrule.results.changes.infeasibility import Restriction
 
 ROLES: dict[str, Callable[[Any, Any], Any]] = {
@@ -130,8 +131,8 @@ def test_the_restrictions_are_told_in_words() -> None:
     assert [(one.kind, one.feature) for one in found.restrictions] == [("range", "income"), ("role", "age")]
     text = str(found)
     assert "there is no counterfactual, and that is proven" in text
-    assert "- income: from 1 to 2 (without it: income: 1 -> 3)" in text
-    assert "- age: immutable (without it: age: 20 -> 46)" in text
+    assert "- income: from 1 to 2 (nearest without it: income: 1 -> 3)" in text
+    assert "- age: immutable (nearest without it: age: 20 -> 46)" in text
     assert found.to_dict()["needed"][0]["without_it"]["changes"][0]["after"] == 3
 
 
@@ -185,3 +186,57 @@ def test_ends_of_ranges_that_no_row_has_are_proven_too() -> None:
     assert [one.feature for one in found.restrictions] == ["income", "age"]
     wider = explainer.find_forbidding_restrictions(row, permitted_range={"income": [3.25, 196.5]})
     assert wider.counterfactual is not None
+
+
+@pytest.mark.parametrize("kind", ["tree", "boosting", "logistic"])
+@settings(max_examples=4, deadline=None)
+@given(seed=st.integers(0, 1_000), robust=st.booleans(), vary=st.sampled_from([["age"], ["debt"], ["job"], []]))
+def test_without_a_restriction_the_nearest_counterfactual_is_named(
+    kind: str, seed: int, robust: bool, vary: list[str]
+) -> None:
+    """Of what is to be reached, by the cost that was asked for, as exhaustive search finds it."""
+    model, points = make_case(kind, seed)
+    scores = model.predict_proba(points)[:, 1]
+    margin = 0.1 if robust else 0.0
+    good = (model.predict(points) == "yes") & ((scores > 0.5 + margin) | (not robust))
+    explainer = Explainer(model, points, desired="yes", domain="seen")
+    row = points.iloc[int(explainer.row_numbers[~explainer.outcomes][0])]
+    cost = Cost("l1", prices={"debt": {"up": 3, "down": 1}, "job": 2})
+    found = explainer.find_forbidding_restrictions(
+        row.to_dict(), features_to_vary=vary, constraints=["cf.age <= x.age + 1"], cost=cost, margin=margin
+    )
+    debt = (points["debt"] - row["debt"]) / (len(DEBTS) - 1)
+    prices = (points["age"] - row["age"]).abs() / (len(AGES) - 1) + debt.where(debt < 0, 3 * debt).abs()
+    prices += 2.0 * (points["job"] != row["job"])
+
+    def list_allowed(left_out: Any) -> Any:
+        allowed = good.copy()
+        for one in found.needed:
+            if one is not left_out:
+                limit = "cf.age <= x.age + 1" if one.restriction.kind == "constraint" else None
+                rule = CONSTRAINTS[limit](row, points) if limit else points[one.restriction.feature] == row[
+                    one.restriction.feature]  # fmt: skip
+                allowed &= np.asarray(rule)
+        return allowed
+
+    assert found.proven or found.counterfactual is not None
+    for one in found.needed:
+        assert one.nearest
+        assert one.counterfactual is not None
+        values = pd.Series(dict(one.counterfactual.values))
+        same = (points[list(values.index)] == values).all(axis=1)
+        allowed = list_allowed(one)
+        assert (same & allowed).any()
+        assert prices[same].iloc[0] == pytest.approx(prices[allowed].min())
+
+
+def test_the_nearest_is_told_as_such_and_steps_are_refused() -> None:
+    explainer, row = make_explainer(roles={"age": "immutable"})
+    found = explainer.find_forbidding_restrictions(row, permitted_range={"income": [1, 2]})
+    assert [one.nearest for one in found.needed] == [True, True]
+    assert "(nearest without it: income: 1 -> 3)" in str(found)
+    assert found.to_dict()["needed"][0]["nearest"]
+    with pytest.raises(InputError, match="without steps"):
+        explainer.find_forbidding_restrictions(row, cost=Cost(steps={"income": 2}))
+    dear = explainer.find_forbidding_restrictions(row, cost=Cost(prices={"income": math.inf}))
+    assert [one.restriction.kind for one in dear.needed] == ["price", "role"]

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 import warnings
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import assume, given, settings, strategies as st
+from sklearn.linear_model import LogisticRegression
 from small_models import AGES, DEBTS, MODELS, list_points, make_case
 
-from ironrule import Budget, ChangeMenu, Cost, Explainer
+from ironrule import Budget, ChangeMenu, Cost, Explainer, Target
 from ironrule.errors import InputError, SpaceError
 from ironrule.rule.cost import COST_NORMS
 
 FEATURES = ("age", "debt", "job")
+REACHED = ("target", "margin", "models")
 
 
 def measure(own: Any, point: Any) -> float:
@@ -147,6 +150,76 @@ def test_menus_and_groups_have_the_cheapest_change_by_any_cost(
         assert ranks == sorted(ranks)
 
 
+def reach(model: Any, points: pd.DataFrame, kind: str) -> tuple[dict[str, Any], Any]:
+    """What is to be reached, as options, and which points reach it; some row is left that does not."""
+    scores = model.predict_proba(points)[:, 1]
+    desired = model.predict(points) == "yes"
+    if kind == "target":
+        above = float(np.quantile(scores, 0.6)) + 1e-6
+        return {"target": Target(above=above)}, scores > above
+    if kind == "margin":
+        return {"margin": 0.2}, desired & (scores > 0.7)
+    second, _ = make_case("tree", 3)
+    return {"models": [second]}, desired & (second.predict(points) == "yes")
+
+
+@pytest.mark.parametrize(("kind", "reached"), [*product(["tree", "forest"], REACHED), ("logistic", "target")])
+@settings(max_examples=2, deadline=None)
+@given(seed=st.integers(0, 1_000))
+def test_menus_groups_and_change_sets_are_about_what_is_to_be_reached(kind: str, reached: str, seed: int) -> None:
+    model, points = make_case(kind, seed)
+    options, good = reach(model, points, reached)
+    assume(good.any())
+    explainer = Explainer(model, points, desired="yes", domain="seen")
+    row = int(explainer.row_numbers[~explainer.outcomes][0])
+    own, cost = points.iloc[row], Cost("l1", prices={"debt": {"up": 3, "down": 1}, "job": 2})
+    assume(not good[row])
+    best: dict[frozenset[str], float] = {}
+    for _, point in points[good].iterrows():
+        changed = frozenset(name for name in FEATURES if point[name] != own[name])
+        best[changed] = min(best.get(changed, 99.0), price(own, point, "l1"))
+    minimal = {one: least for one, least in best.items() if not any(other < one for other in best)}
+    menu = explainer.change_menu(row, cost=cost, **options)
+    listing = explainer.change_sets(row, cost=cost, **options)
+    listed = list(listing)
+    for entries, complete in ((menu, menu.complete), (listed, listing.complete)):
+        assert complete
+        assert {frozenset(one.features) for one in entries} == set(minimal)
+        for one in entries:
+            assert one.proven
+            assert one.minimal
+            assert one.cost == pytest.approx(minimal[frozenset(one.features)])
+            values = dict(one.counterfactual.values)
+            assert good[(points[list(FEATURES)] == pd.Series(values)[list(FEATURES)]).all(axis=1)].all()
+    for one in explainer.group_changes(row, [["age", "debt"], ["job"], list(FEATURES)], cost=cost, **options):
+        inside = [least for some, least in best.items() if some <= {*one.features}]
+        assert one.proven
+        assert one.cost == (pytest.approx(min(inside)) if inside else None)
+
+
+def test_a_menu_for_what_may_lie_between_values_claims_nothing() -> None:
+    """A band of a linear model's scores: only values that were seen are searched, so there may be smaller sets."""
+    table = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0, 4.0] * 4, "b": [0.0, 1.0] * 10})
+    model = LogisticRegression().fit(table, table["a"] + table["b"] > 2.5)
+    explainer = Explainer(model, table, desired=True)
+    low, high = model.predict_proba(pd.DataFrame({"a": [1.3, 1.6], "b": [0.0, 0.0]}))[:, 1]
+    band = Target(above=low, at_most=high)
+    menu = explainer.change_menu({"a": 0.0, "b": 0.0}, target=band)
+    assert not menu.complete
+    assert not any(one.proven or one.minimal for one in menu)
+    why = explainer.find_forbidding_restrictions({"a": 0.0, "b": 0.0}, features_to_vary=["a"], target=band)
+    assert not why.proven
+
+
+def test_what_is_reached_is_told_with_the_menu() -> None:
+    explainer, row, menu = make_menu()
+    assert not {"target", "margin"} & set(menu.to_dict())
+    told = explainer.change_menu(row, target=Target(above=0.55), margin=0.01).to_dict()
+    assert (told["target"], told["margin"]) == (Target(above=0.55).to_dict(), 0.01)
+    plain = list(explainer.change_sets(row))
+    assert all(one.proven is None and one.cost is None for one in plain)
+
+
 def test_a_cost_is_shown_with_the_menu() -> None:
     explainer, row, menu = make_menu()
     cost = Cost("l1", prices={"job": 2})
@@ -166,6 +239,8 @@ def test_steps_are_for_groups_and_not_for_menus() -> None:
     (found,) = explainer.group_changes(row, [["age"]], cost=cost)
     for change in found.counterfactual.changes if found.counterfactual is not None else ():
         assert (change.after - change.before) % 2 == 0
+    with pytest.raises(InputError, match="without steps"):
+        explainer.change_sets(row, cost=cost)
     with pytest.raises(SpaceError):
         explainer.change_menu(row, cost=Cost(prices={"wage": 2}))
 

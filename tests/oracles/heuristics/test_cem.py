@@ -6,11 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from linear_models import linear_query
 from mixed_models import explain_people, forget_normal_form, query_about
 from scipy.optimize import brentq
+from sklearn.ensemble import GradientBoostingClassifier
 
+from ironrule import Explainer
 from ironrule.arrays import Float64Array
 from ironrule.errors import InputError
 from ironrule.oracles.heuristics.asked_points import AskedPoints
@@ -85,6 +88,19 @@ def test_people_get_counterfactuals_by_slopes_or_by_differences(name: str, read:
         assert isinstance(verdict, Refuted)
         assert query.case.model.desired(verdict.points).all()
         assert run.meter.evaluations < 5_000
+
+
+def test_it_finds_counterfactuals_of_trees_whose_score_has_jumps_and_no_slopes() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"income": rng.integers(0, 101, 400), "debt": rng.integers(0, 101, 400)})
+    labels = table["income"] >= 60
+    boosting = GradientBoostingClassifier(n_estimators=10, max_depth=2, random_state=0).fit(table, labels)
+    explainer = Explainer(boosting, table, desired=True, progress=False)
+    found = explainer.counterfactuals({"income": 20, "debt": 10}, k=1, algorithm=CEM())
+    assert len(found) == 1
+    assert explainer.is_desired(dict(found[0].values))
+    nearest = explainer.counterfactuals({"income": 20, "debt": 10}, k=1, cost="l1")
+    assert found.measure()[0].l1 <= 1.5 * nearest.measure()[0].l1
 
 
 def test_an_explainer_finds_counterfactuals_by_it() -> None:

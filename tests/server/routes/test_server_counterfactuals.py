@@ -98,11 +98,28 @@ def test_what_forbids_every_change_is_named(client: httpx.Client, german: Served
 
 
 @pytest.mark.parametrize(
+    "body", [{"cost": {"norm": "l1", "prices": {"job": "inf"}}}, {"target": {"above": 0.6}}, {"margin": 0.05}]
+)
+def test_a_menu_is_of_the_cost_and_for_what_is_to_be_reached(
+    client: httpx.Client, german: ServedModel, body: dict[str, Any]
+) -> None:
+    document = ask_by_api(client, menu=True, **body)
+    entries = document["menu"]["entries"]
+    assert entries
+    assert all("job" not in one["features"] for one in entries) or "cost" not in body
+    assert all((one.get("cost") is not None) == ("cost" in body) for one in entries)
+    threshold = 0.6 if "target" in body else 0.55 if "margin" in body else 0.5
+    rows = pd.DataFrame([one["counterfactual"]["values"] for one in entries])
+    model = german.explainer._context.arguments.models[0]
+    place = list(model.classes_).index("good")
+    table = rows[list(german.explainer.space.names)].to_numpy()
+    assert (model.predict_proba(table)[:, place] > threshold).all()
+
+
+@pytest.mark.parametrize(
     ("body", "code"),
     [
-        ({"menu": True, "cost": "l1"}, "no-menu"),
-        ({"menu": True, "cost": {"prices": {"job": "inf"}}}, "no-menu"),
-        ({"menu": True, "target": {"above": 0.6}}, "no-menu"),
+        ({"menu": True, "cost": {"steps": {"credit_amount": 50}}}, "no-menu"),
         ({"region": True, "target": {"above": 0.6}}, "no-region"),
     ],
 )
@@ -175,8 +192,11 @@ def test_prices_that_forbid_every_change_are_told_apart(client: httpx.Client, ge
     where = ask_by_form(client, prices="\n".join(f"{name}=inf" for name in german.space.names))
     page, data = client.get(where).text, client.get(f"{where}.json").json()
     assert data["proven"]
-    assert data["infeasibility"]["needed"] == []
-    assert "The prices and steps that were asked for: without them, this change would do" in page
+    needed = data["infeasibility"]["needed"]
+    assert needed
+    assert {one["kind"] for one in needed} == {"price"}
+    assert "a price of infinity" in page
+    assert "without it: " in page
 
 
 def test_a_region_ignores_typed_limits_and_says_so(client: httpx.Client) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ironrule.space.space import Space
 
 PLAIN_OPTIONS = ("features_to_vary", "permitted_range", "constraints")  # what every kind of answer takes
+REACHING = ("menu", "why_none")  # what more there is for a target, a margin and further models
 DEFAULT_SPREAD = 0.1
 NAME, HELP = "counterfactual", "find the changes that would have reversed the decision"
 
@@ -130,8 +131,8 @@ def _require_known_answer(options: argparse.Namespace) -> None:
     others = {
         "--rows": options.rows is not None,
         "--all": options.all,
-        "--reach, --above and --at-most": _has_target(options),
-        "--margin and --models": options.reached_margin or options.further_models,
+        "--reach, --above and --at-most": chosen not in REACHING and _has_target(options),
+        "--margin and --models": chosen not in REACHING and _is_robust(options),
         "--algorithm": options.counterfactual_algorithm != "auto",
         "--constraint": chosen == "region" and options.constraint,
         "--range": chosen == "region" and options.range,
@@ -224,7 +225,6 @@ def _format_file(batch: CounterfactualsBatch, path: Path) -> str:
 def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> CommandResult:
     from ironrule.cli.render import render_counterfactuals
     from ironrule.cli.terminal import show_spinner
-    from ironrule.explain.counterfactuals.costs.row_cost import list_price_constraints
     from ironrule.verdict.digest import DIGEST_FIELD, add_digest
 
     output = check_output_path(options, (".json",))
@@ -234,10 +234,11 @@ def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> Command
     explainer, row = prepare_row(options, files, wanted, any_outcome=_has_target(options) or _is_robust(options))
     changes = _build_change_options(options, explainer.space, files.model)
     plain = {name: value for name, value in changes.to_kwargs().items() if name in PLAIN_OPTIONS}
+    reaching = plain | {name: getattr(changes, name) for name in ("cost", "target", "margin", "models")}
     limits: dict[str, Any] = {"budget": search.budget, "seed": search.seed}
     if options.menu:
         with show_spinner():
-            menu = explainer.change_menu(row, cost=changes.cost, limit=options.k, **limits, **plain)
+            menu = explainer.change_menu(row, limit=options.k, **limits, **reaching)
         return CommandResult(str(menu), menu.to_dict, output, format_json_file(menu.to_dict()))
     if options.diverse is not None:
         with show_spinner():
@@ -247,17 +248,16 @@ def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> Command
     if options.past:
         past = explainer.past_counterfactuals(row, search.k, **plain)
         return CommandResult(render_counterfactuals(past), past.to_dict, output, format_json_file(past.to_dict()))
-    plain["constraints"] = (*plain["constraints"], *list_price_constraints(changes.cost))
     if options.why_none:
         with show_spinner():
-            why = explainer.find_forbidding_restrictions(row, **limits, **plain)
+            why = explainer.find_forbidding_restrictions(row, **limits, **reaching)
         return CommandResult(str(why), why.to_dict, output, format_json_file(why.to_dict()))
     with show_spinner():
         found = explainer.counterfactuals(row, search.k, **limits, **changes.to_kwargs())
         regions = [explainer.counterfactual_region(one, **limits) for one in found] if options.region else None
         reason = None
-        if found.proven and not found and not changes.is_robust and changes.target is None and not changes.cost.steps:
-            reason = explainer.find_forbidding_restrictions(row, **limits, **plain)
+        if found.proven and not found and not changes.cost.steps:
+            reason = explainer.find_forbidding_restrictions(row, **limits, **reaching)
     document = found.to_dict()
     if regions is not None:
         document["regions"] = [region.to_dict() for region in regions]

@@ -39,6 +39,7 @@ from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_case, build_statistics, extend_to_named
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel
+from ironrule.model.reduced_model import embed_model
 from ironrule.oracles.combine import verify_oracle
 from ironrule.oracles.protocol import BoxQuery, Run, UserOracle
 from ironrule.results.counterfactuals import Counterfactuals
@@ -83,16 +84,18 @@ def find_counterfactuals(
                     hint = "use algorithm='geco'"
                     raise InputError(statement, hint=hint, code="exact-counterfactuals-unavailable") from None
         if found is None and changes.oracle is not None:
-            nearest, name = find_by_oracle(verify_oracle(changes.oracle), query, run), type(changes.oracle).__name__
+            quick = _ask_final_estimator(context, query)
+            nearest, name = find_by_oracle(verify_oracle(changes.oracle), quick, run), type(changes.oracle).__name__
             found = NearestChanges(tuple(map(case.build_counterfactual, nearest.points)), False, nearest.stopped, 0)
         elif found is None:
-            found, name = describe_changes(context, query, find_by_geco(query, run), run), "GeCo"
+            nearest, name = find_by_geco(_ask_final_estimator(context, query), run), "GeCo"
+            found = describe_changes(context, query, nearest, run)
         if row_cost is not None:
             found = replace(found, items=order_by_cost(found.items, row_cost))
         found = make_readable(context, query, found, run, row_cost)
     if context.narrowed:  # nothing was asked about other numbers than those seen
         found = replace(found, proven=False, resolution=0.0)
-    if tabulated_model is not None:
+    if context.compiled_model is not None:
         require_rows_desired(context, found.list_unasked_rows())
     statistics = build_statistics(meter, name, options.seed, found.stopped)
     instance = context.space.decode_row(case.user_instance)
@@ -125,6 +128,16 @@ def _find_exactly(
     if found is not None:
         return found
     return describe_changes(context, query, find_nearest_changes(context, tabulated_model, query, run), run)
+
+
+def _ask_final_estimator(context: ExplainerContext, query: BoxQuery) -> BoxQuery:
+    """The same query for searches that ask about many points: of a pipeline that was read, the final estimator decides,
+    on what it sees of every value. The model itself confirms the answer.
+    """
+    if context.is_robust:
+        return query
+    quick = embed_model(context.point_model, context.reduced, query.case.user_instance)
+    return replace(query, case=replace(query.case, model=quick))
 
 
 def _extend_to_steps(context: ExplainerContext, row: Any, cost: Cost) -> ExplainerContext:

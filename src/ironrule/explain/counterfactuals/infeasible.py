@@ -4,24 +4,28 @@ Restrictions are the declared roles of features, the constraints on changes, the
 are not among those that may vary. Whether some of them leave a counterfactual is one question to the exact oracle,
 which is told of constraints when it is compiled and of features that stay as a box. The set is found by deletion: each
 restriction in turn is left out; where there is no counterfactual without it, it stays out, else it is needed, and the
-counterfactual shows it. So at most one question is asked for each. (Minimal unsatisfiable subsets by deletion: Bakker,
+counterfactual shows it. So at most one question is asked for each, and a short
+search for the nearest counterfactual without each that is needed. (Minimal unsatisfiable subsets by deletion: Bakker,
 Dikker, Tempelman and Wognum, "Diagnosing and solving over-determined constraint satisfaction problems", IJCAI 1993.)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from ironrule.arrays import Points
-from ironrule.errors import ConstraintError, ModelError
+from ironrule.errors import ConstraintError, InputError, ModelError
 from ironrule.explain.context import ExplainerContext, decide_row
 from ironrule.explain.counterfactuals.bounds import extend_to_bounds
+from ironrule.explain.counterfactuals.costs.row_cost import check_cost_names, list_price_constraints
+from ironrule.explain.counterfactuals.find import find_counterfactuals
 from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.counterfactuals.permitted import build_change_box, format_range, list_changing_constraints
+from ironrule.explain.counterfactuals.targets import build_reached_context
 from ironrule.explain.enumerate import build_change_oracle
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions
@@ -29,13 +33,17 @@ from ironrule.explain.query import build_case, build_statistics, extend_to_named
 from ironrule.explain.roles import list_role_constraints
 from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.results.changes.infeasibility import Infeasibility, NeededRestriction, Restriction
+from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.rule.cost import Cost
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.parser import parse_constraint
-from ironrule.space.constraints.syntax import Constraint
+from ironrule.space.constraints.syntax import Constraint, Reference, Subject
 from ironrule.space.space import as_constraint
-from ironrule.verdict.budget import BudgetExhausted, name_stop
+from ironrule.verdict.budget import Budget, BudgetExhausted, name_stop
 from ironrule.verdict.verdict import Proven, Refuted
+
+NEAREST_SECONDS = 2.0  # for the nearest counterfactual without one restriction
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +63,15 @@ def find_forbidding_restrictions(
     progress: bool | None = False,
 ) -> Infeasibility:
     """A minimal set of the restrictions on a row's changes that leaves no counterfactual, if there is none."""
-    context, row = extend_to_row(context, row)
+    if changes.cost.steps:
+        raise InputError(
+            expected="restrictions must be looked for with a cost without steps",
+            got=f"a step of {', '.join(map(repr, changes.cost.steps))}",
+            hint="steps limit what may change too; leave them out",
+            code="steps-in-restrictions",
+        )
+    context, row = extend_to_row(build_reached_context(context, changes, progress), row)
+    check_cost_names(context.space, changes.cost)
     list_changing_constraints(context, changes)  # raises InputError for a range that cannot be used
     ranges = (changes.permitted_range or {}).items()
     context = extend_to_bounds(
@@ -70,10 +86,11 @@ def find_forbidding_restrictions(
     search = _ForbiddingSearch(context, row, Run(meter, np.random.default_rng(options.seed)))
     with meter.watch(progress):
         found = search.run_within_budget(stated)
+        named = search.name_nearest(found.needed, changes.cost)
     case = build_case(context, row, own_model_only=True)
     return Infeasibility(
         instance=context.space.decode_row(case.user_instance),
-        needed=tuple(NeededRestriction(one.restriction, search.witnesses.get(id(one))) for one in found.needed),
+        needed=named,
         proven=found.proven,
         minimal=found.minimal,
         counterfactual=found.counterfactual,
@@ -94,6 +111,9 @@ def _list_restrictions(context: ExplainerContext, changes: ChangeOptions) -> Ite
         constraint = parse_constraint(format_range(context.space[name], values))
         text = f"from {values[0]} to {values[-1]}" if context.space[name].ordered else f"one of {list(values)}"
         yield StatedRestriction(Restriction("range", text, name), (constraint,))
+    for name, price in changes.cost.prices.items():
+        if constraints := tuple(list_price_constraints(Cost(prices={name: price}))):
+            yield StatedRestriction(Restriction("price", "a price of infinity", name), constraints)
     stated = [*map(as_constraint, changes.constraints), *context.change_constraints]
     for constraint in stated:
         if id(constraint) in own and str(constraint) in of_roles:
@@ -105,6 +125,12 @@ def _list_restrictions(context: ExplainerContext, changes: ChangeOptions) -> Ite
             limits = "; ".join(map(str, constraints))
             word = role.kind if role.kind != "actionable" else f"role: {limits}"
             yield StatedRestriction(Restriction("role", word, name), constraints)
+
+
+def _keep_value(name: str) -> Constraint:
+    """That a feature keeps its value."""
+    own, other = (Reference(subject, name) for subject in (Subject.POINT, Subject.INSTANCE))
+    return parse_constraint(f"{own} == {other}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,6 +177,39 @@ class _ForbiddingSearch:
                 minimal = False
         return ForbiddingSet(tuple(self._kept), True, minimal)
 
+    def name_nearest(self, needed: Sequence[StatedRestriction], cost: Cost) -> tuple[NeededRestriction, ...]:
+        """The restrictions, each with the nearest counterfactual without it, where a short search finds one."""
+        named = []
+        for one in needed:
+            witness = self.witnesses.get(id(one))
+            found = (
+                None if witness is None else self._find_nearest([other for other in needed if other is not one], cost)
+            )
+            if found is None or not found.items:
+                named.append(NeededRestriction(one.restriction, witness))
+            else:
+                named.append(NeededRestriction(one.restriction, found.items[0], found.proven))
+        return tuple(named)
+
+    def _find_nearest(self, stated: Sequence[StatedRestriction], cost: Cost) -> Counterfactuals | None:
+        """The nearest counterfactual under these restrictions; None where nothing is left of the budget."""
+        budget, meter = self.run.meter.budget, self.run.meter
+        seconds = NEAREST_SECONDS if budget.seconds is None else min(NEAREST_SECONDS, budget.seconds - meter.elapsed)
+        if seconds <= 0.0 or meter.ended_by != "finished" or meter.evaluations_left == 0:
+            return None
+        evaluations = None if budget.evaluations is None else meter.evaluations_left
+        fixed = [_keep_value(one.fixed) for one in stated if one.fixed is not None]
+        limits = [constraint for one in stated for constraint in one.constraints]
+        found = find_counterfactuals(
+            replace(self.context, change_constraints=()),
+            self.row,
+            SearchOptions(k=1, budget=Budget(evaluations=evaluations, seconds=seconds)),
+            ChangeOptions(constraints=[*limits, *fixed], cost=cost),
+        )
+        meter.calls += found.statistics.model_calls
+        meter.evaluations += found.statistics.evaluations
+        return found
+
     def _ask(self, stated: Sequence[StatedRestriction]) -> Counterfactual | Literal[True] | None:
         """A counterfactual under these restrictions, True if it is proven that there is none, None if that is open."""
         self.run.meter.check()
@@ -168,7 +227,7 @@ class _ForbiddingSearch:
         verdict = build_change_oracle(context, case).find(query, self.run)
         if isinstance(verdict, Proven):
             respected = gaps is None or gaps.are_respected_by(case.feasible.predicates, case.instance)
-            return True if respected else None
+            return True if respected and not context.narrowed else None
         if isinstance(verdict, Refuted):
             point = verdict.points[0]
             self._confirm(case.embed(point[None, :]))
@@ -177,6 +236,8 @@ class _ForbiddingSearch:
 
     def _can_trust(self, constraints: Sequence[Constraint]) -> bool:
         """Whether constraints that no value of the domains satisfies exclude the numbers between these too."""
+        if self.context.narrowed:  # values seen alone are searched
+            return False
         space, gaps = self.context.reduced.space, self.context.gaps
         instance = self.context.reduced.reduce(decide_row(self.context, self.row)[0])
         bound = [bind_constraint(constraint, space.features) for constraint in constraints]

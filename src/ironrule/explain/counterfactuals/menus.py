@@ -22,13 +22,15 @@ from ironrule.explain.counterfactuals.costs.row_cost import (
 from ironrule.explain.counterfactuals.find import find_counterfactuals
 from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.counterfactuals.permitted import list_changing_constraints
+from ironrule.explain.counterfactuals.targets import build_reached_context
 from ironrule.explain.enumerate import list_changes
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions, parse_budget, parse_names
 from ironrule.explain.query import build_case, extend_to_named
 from ironrule.oracles.geco.candidates import tabulate_distances
 from ironrule.results.changes.menu import ChangeMenu, MenuEntry
-from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
+from ironrule.results.explanation import Listing
 from ironrule.rule.counterfactual import Change, Counterfactual
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
@@ -44,15 +46,9 @@ def build_menu(
     progress: bool | None = False,
 ) -> ChangeMenu:
     """The minimal sets of features whose change gives the desired outcome, each with its cheapest change."""
-    if changes.cost.steps:
-        raise InputError(
-            expected="a menu of all minimal sets must have a cost without steps",
-            got=f"a step of {', '.join(map(repr, changes.cost.steps))}",
-            hint="use group_changes or counterfactuals, which take steps",
-            code="steps-in-menu",
-        )
-    context, row = extend_to_row(context, row)
-    check_cost_names(context.space, changes.cost)
+    _require_no_steps(changes, "a menu of all minimal sets")
+    asked = changes
+    context, row, changes = _reach(context, row, changes, progress)
     limits = (*list_changing_constraints(context, changes), *list_price_constraints(changes.cost))
     meter, builder = options.start_meter(), _build_entry_builder(context, row, options, changes)
     listing = list_changes(
@@ -60,13 +56,16 @@ def build_menu(
     )
     entries = []
     for one in listing:
-        narrowed = replace(changes, features_to_vary=one.features)
-        found = _find_one(context, row, options, narrowed, meter)
-        best = found.items[0] if found is not None and found.items else one.counterfactual
-        proven = found is not None and bool(found.items) and found.proven
+        best, proven = _find_cheapest(context, row, options, changes, one=one, meter=meter)
         entries.append(builder.build(" + ".join(one.features), one.features, best, proven, minimal=one.minimal))
     instance = context.space.decode_row(decide_row(context, row)[0])
-    return ChangeMenu(instance, builder.sort(entries), bool(listing.complete), listing.stopped, changes.cost)
+    return ChangeMenu(
+        instance,
+        builder.sort(entries),
+        bool(listing.complete),
+        listing.stopped,
+        **_describe_reached(asked),
+    )
 
 
 def build_group_menu(
@@ -78,8 +77,8 @@ def build_group_menu(
     progress: bool | None = False,
 ) -> ChangeMenu:
     """The cheapest change within each of some groups of features."""
-    context, row = extend_to_row(context, row)
-    check_cost_names(context.space, changes.cost)
+    asked = changes
+    context, row, changes = _reach(context, row, changes, progress)
     builder = _build_entry_builder(context, row, options, changes)
     meter, entries, stopped = options.start_meter(), list[MenuEntry](), None
     for name, features in parse_groups(groups).items():
@@ -91,7 +90,86 @@ def build_group_menu(
         stopped = stopped or ("budget" if found is None else found.statistics.stopped)
     instance = context.space.decode_row(decide_row(context, row)[0])
     complete = all(entry.proven for entry in entries)
-    return ChangeMenu(instance, builder.sort(entries), complete, stopped, changes.cost)
+    return ChangeMenu(instance, builder.sort(entries), complete, stopped, **_describe_reached(asked))
+
+
+def list_change_sets(
+    context: ExplainerContext,
+    row: Any,
+    options: SearchOptions,
+    changes: ChangeOptions,
+    limit: int | None,
+    progress: bool | None = False,
+) -> Listing[ChangeSet]:
+    """All minimal sets of features to change, smallest first; with a cost each with its cheapest change."""
+    _require_no_steps(changes, "a listing of all minimal sets")
+    context, row, changes = _reach(context, row, changes, progress)
+    limits = (*list_changing_constraints(context, changes), *list_price_constraints(changes.cost))
+    if changes.cost.is_usual:
+        return list_changes(
+            context, row, options, changes.features_to_vary, limit=limit, progress=progress, constraints=limits
+        )
+    meter, builder = options.start_meter(), _build_entry_builder(context, row, options, changes)
+
+    def add_cheapest(one: ChangeSet) -> ChangeSet:
+        best, proven = _find_cheapest(context, row, options, changes, one=one, meter=meter)
+        entry = builder.build("", one.features, best, proven)
+        return replace(one, counterfactual=best, proven=proven, cost=entry.cost)
+
+    return list_changes(
+        context,
+        row,
+        options,
+        changes.features_to_vary,
+        limit=limit,
+        progress=progress,
+        constraints=limits,
+        complete=add_cheapest,
+    )
+
+
+def _require_no_steps(changes: ChangeOptions, what: str) -> None:
+    if changes.cost.steps:
+        raise InputError(
+            expected=f"{what} must have a cost without steps",
+            got=f"a step of {', '.join(map(repr, changes.cost.steps))}",
+            hint="use group_changes or counterfactuals, which take steps",
+            code="steps-in-menu",
+        )
+
+
+def _reach(
+    context: ExplainerContext, row: Any, changes: ChangeOptions, progress: bool | None
+) -> tuple[ExplainerContext, Any, ChangeOptions]:
+    """The context whose desired outcome is what is to be reached, robustly if that is asked for; nothing of that is
+    left in the options.
+    """
+    context, row = extend_to_row(build_reached_context(context, changes, progress), row)
+    check_cost_names(context.space, changes.cost)
+    return context, row, replace(changes, target=None, margin=0.0, models=())
+
+
+def _describe_reached(changes: ChangeOptions) -> dict[str, Any]:
+    """What a menu says of the cost and of what is reached."""
+    models = len(changes.models)
+    return {"cost": changes.cost, "target": changes.target, "margin": changes.margin, "further_models": models}
+
+
+def _find_cheapest(
+    context: ExplainerContext,
+    row: Any,
+    options: SearchOptions,
+    changes: ChangeOptions,
+    one: ChangeSet,
+    meter: Meter,
+) -> tuple[Counterfactual, bool]:
+    """The cheapest change of a set of features, and whether that is proven; the one that is known where none is found
+    in what is left of the budget.
+    """
+    found = _find_one(context, row, options, replace(changes, features_to_vary=one.features), meter)
+    if found is None or not found.items:
+        return one.counterfactual, False
+    return found.items[0], found.proven
 
 
 def parse_groups(groups: Any) -> dict[str, tuple[str, ...]]:

@@ -19,6 +19,8 @@ from ironrule.errors import ConstraintError, ModelError
 from ironrule.explain.context import EncodedRow, ExplainerContext
 from ironrule.explain.counterfactuals.additive import find_additive_changes
 from ironrule.explain.counterfactuals.changed_rows import require_rows_desired
+from ironrule.explain.counterfactuals.costs.row_cost import check_cost_names
+from ironrule.explain.counterfactuals.find import find_counterfactuals
 from ironrule.explain.counterfactuals.nearest import (
     describe_changes,
     find_by_geco,
@@ -27,8 +29,9 @@ from ironrule.explain.counterfactuals.nearest import (
     leave_out,
     make_readable,
 )
+from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.extend import extend_to_row
-from ironrule.explain.options import parse_budget
+from ironrule.explain.options import SearchOptions, parse_budget
 from ironrule.explain.query import build_case
 from ironrule.explain.roles import list_guessed_constraints, list_limits
 from ironrule.model.protocol import Unreadable
@@ -36,6 +39,7 @@ from ironrule.model.saved_model import UNDECIDED
 from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.results.advice import SuggestedChanges
 from ironrule.results.explanation import Explanation
+from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import LazyValue
 from ironrule.space.constraints.binding import bind_constraint
 from ironrule.space.constraints.syntax import Constraint
@@ -51,19 +55,21 @@ MAX_EVALUATIONS, MAX_SECONDS = 200_000, 10.0  # the seconds are for networks, wh
 
 
 def suggest_changes(
-    context: ExplainerContext, instance: Points, k: int, seed: int, seconds: float | None
+    context: ExplainerContext, instance: Points, k: int, seed: int, seconds: float | None, cost: Cost = DEFAULT_COST
 ) -> SuggestedChanges:
-    """Up to k changes of a row with the undesired outcome, nearest first, within so many seconds."""
+    """Up to k changes of a row with the undesired outcome, nearest first by a cost, within so many seconds."""
     budget = Budget(MAX_EVALUATIONS, min(MAX_SECONDS, MAX_SECONDS if seconds is None else seconds))
     limits = list_limits(context)
     guessed = _select_kept(context, list_guessed_constraints(context))
     constraints = (*context.change_constraints, *guessed)
     try:
+        if not cost.is_usual:
+            return _suggest_by_cost(context, instance, SearchOptions(k=k, budget=budget, seed=seed), guessed, cost)
         case = build_case(context, EncodedRow(instance), constraints, own_model_only=True)
     except ConstraintError as error:  # the user's own constraints permit nothing
         if error.code != "unsatisfiable-constraints":
             raise
-        return SuggestedChanges((), proven=context.gaps is None, complete=True, limits=limits)
+        return SuggestedChanges((), proven=context.gaps is None, complete=True, limits=limits, cost=cost)
     query, run = BoxQuery(case, case.components.box(0), k), Run(Meter(budget), np.random.default_rng(seed))
     try:
         found = find_additive_changes(context, query, run)
@@ -78,6 +84,23 @@ def suggest_changes(
     proven = found.proven or found.proven_count > 0
     shown = found.items[: found.proven_count] if proven else found.items
     return SuggestedChanges(shown, proven, complete=found.proven, limits=limits, resolution=found.resolution)
+
+
+def _suggest_by_cost(
+    context: ExplainerContext, instance: Points, options: SearchOptions, guessed: list[Constraint], cost: Cost
+) -> SuggestedChanges:
+    """The cheapest changes that respect the guessed roles too, as any counterfactuals by a cost are searched for."""
+    found = find_counterfactuals(
+        context, EncodedRow(instance), options, ChangeOptions(constraints=tuple(guessed), cost=cost)
+    )
+    return SuggestedChanges(
+        found.items,
+        proven=found.proven,
+        complete=found.proven,
+        limits=list_limits(context),
+        resolution=found.resolution,
+        cost=cost,
+    )
 
 
 def _select_kept(context: ExplainerContext, constraints: Iterable[Constraint]) -> list[Constraint]:
@@ -114,10 +137,16 @@ def _search_changes(context: ExplainerContext, query: BoxQuery, run: Run) -> Nea
 
 
 def add_changes(
-    context: ExplainerContext, explanation: Explanation, k: int, budget: Budget | float | None
+    context: ExplainerContext,
+    explanation: Explanation,
+    k: int,
+    budget: Budget | float | None,
+    cost: Cost = DEFAULT_COST,
 ) -> Explanation:
     """The explanation with suggested changes, which are found when they are first read."""
+    check_cost_names(context.space, cost)
     context, row = extend_to_row(context, dict(explanation.instance))
     instance, seed = context.space.encode_row(row, ignore=context.table.names), explanation.statistics.seed
     seconds = parse_budget(budget).seconds
-    return replace(explanation, lazy_changes=LazyValue(lambda: suggest_changes(context, instance, k, seed, seconds)))
+    lazy = LazyValue(lambda: suggest_changes(context, instance, k, seed, seconds=seconds, cost=cost))
+    return replace(explanation, lazy_changes=lazy)

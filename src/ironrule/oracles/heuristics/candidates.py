@@ -7,11 +7,12 @@ before the model is asked. So what is asked about, and what is answered, is feas
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from ironrule.arrays import Float64Array, IntpArray, Points
+from ironrule.arrays import Float64Array, Int32Array, IntpArray, Points
 from ironrule.errors import InputError
 from ironrule.oracles.heuristics.encoding import NumericEncoding
 from ironrule.oracles.protocol import BoxQuery, Case, Run
@@ -45,7 +46,7 @@ class CandidateSearch:
 
     def decode(self, vectors: Float64Array) -> Points:
         """The distinct permitted points that are nearest to the vectors."""
-        return np.unique(self.encoding.decode_among(vectors, self.codes), axis=0)
+        return list_distinct_points(self.encoding.decode_among(vectors, self.codes), self.query.case.space.sizes)
 
     def ask(self, points: Points) -> Points:
         """Those of the points that are feasible and that the model gives the desired outcome."""
@@ -70,6 +71,16 @@ class CandidateSearch:
                 nearer[feature] = self.start[feature]
                 kept = nearer if len(self.ask(nearer[None, :])) else kept
         return kept
+
+
+def list_distinct_points(points: Points, sizes: Int32Array) -> Points:
+    """The distinct points in lexicographic order, as ``np.unique`` over rows gives them, where it can be done by one
+    number for each point in a tenth of the time.
+    """
+    if math.prod(sizes.tolist()) >= 1 << 62:
+        return np.unique(points, axis=0)
+    places = np.cumprod([1, *sizes[:0:-1].tolist()], dtype=np.int64)[::-1]
+    return points[np.unique(points @ places, return_index=True)[1]]
 
 
 def require_past_rows(case: Case, system: str) -> None:

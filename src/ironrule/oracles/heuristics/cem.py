@@ -12,6 +12,8 @@ and left out here. The corner of the first term is rounded off over half of kapp
 The score is in units of how far the row is from the threshold. Its gradient is that of :mod:`.gradients`: a model must
 have been read as a network or as a linear or additive model, or it must give scores. Where no vector stands for a
 counterfactual, since it lies between categories, numbers alone change, with the categories at the end of that way.
+Steps are as long as the loss falls as its slope promises. If that leads to nothing, as on trees, whose score has jumps
+and no slopes, their lengths are set beforehand, as in the authors' program.
 """
 
 from __future__ import annotations
@@ -25,7 +27,13 @@ import numpy as np
 from ironrule.arrays import Float64Array, Points
 from ironrule.oracles.heuristics.asked_points import AskedPoints, MeasureDistance, answer_query
 from ironrule.oracles.heuristics.candidates import CandidateSearch
-from ironrule.oracles.heuristics.descent import ChangePenalty, PermittedRange, descend
+from ironrule.oracles.heuristics.descent import (
+    ChangePenalty,
+    Descent,
+    PermittedRange,
+    descend,
+    descend_by_fixed_steps,
+)
 from ironrule.oracles.heuristics.gradients import ScoreGradient, SlopedScore, build_score_gradient
 from ironrule.oracles.heuristics.parameters import require_count, require_not_negative, require_positive
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
@@ -71,18 +79,23 @@ class CEM:
         if asked.ask_vector(search.center) or len(search.columns) == 0:  # a box need not hold the instance
             return
         whole = PermittedRange.build(search)
-        last = self._search_constant(asked, gradient, whole)
-        if not asked.found:
-            end = search.encoding.decode_among(last[None, :], search.codes)[0]
-            self._search_constant(asked, gradient, whole.fix_categories(search, end))
+        for way in (descend, descend_by_fixed_steps):  # the other one where the score has jumps, as that of trees
+            last = self._search_constant(asked, gradient, whole, way)
+            if not asked.found:
+                end = search.encoding.decode_among(last[None, :], search.codes)[0]
+                self._search_constant(asked, gradient, whole.fix_categories(search, end), way)
+            if asked.found:
+                return
 
-    def _search_constant(self, asked: AskedPoints, gradient: ScoreGradient, permitted: PermittedRange) -> Float64Array:
+    def _search_constant(
+        self, asked: AskedPoints, gradient: ScoreGradient, permitted: PermittedRange, way: Descent
+    ) -> Float64Array:
         """Ask about all that is on the ways with several constants; the vector where the last of them ends."""
         constant, too_small, large_enough = self.c, 0.0, np.inf
         end = asked.search.center
         for _ in range(self.searches):
             reached = False
-            for vector in self.descend_with(constant, gradient, asked, permitted):
+            for vector in self.descend_with(constant, gradient, asked, permitted, way):
                 end, reached = vector, asked.ask_vector(vector)
             if reached:
                 large_enough = constant
@@ -92,7 +105,12 @@ class CEM:
         return end
 
     def descend_with(
-        self, constant: float, gradient: ScoreGradient, asked: AskedPoints, permitted: PermittedRange
+        self,
+        constant: float,
+        gradient: ScoreGradient,
+        asked: AskedPoints,
+        permitted: PermittedRange,
+        way: Descent = descend,
     ) -> Iterator[Float64Array]:
         """The vectors on the way to the least loss with a given constant."""
         search = asked.search
@@ -108,4 +126,4 @@ class CEM:
             return SlopedScore(total, 2.0 * change - constant * share / unit * slope)
 
         penalty = ChangePenalty(search.center, np.full(search.encoding.width, self.beta), permitted)
-        return descend(measure_loss, penalty, search.center, self.steps)
+        return way(measure_loss, penalty, search.center, self.steps)

@@ -21,6 +21,7 @@ from ironrule.oracles.heuristics.candidates import CandidateSearch
 from ironrule.oracles.heuristics.gradients import SlopedScore
 
 MAX_HALVINGS = 60
+PLAIN_RATE = 0.1  # of a step whose length is not sought
 SETTLED = 1e-6  # a step shorter than this, in every column, is the last
 
 Loss = Callable[[Float64Array], SlopedScore]
@@ -70,6 +71,9 @@ class ChangePenalty:
         return self.permitted.clip(self.center + shorter)
 
 
+Descent = Callable[[Loss, ChangePenalty, Float64Array, int], Iterator[Float64Array]]
+
+
 def descend(loss: Loss, penalty: ChangePenalty, start: Float64Array, steps: int) -> Iterator[Float64Array]:
     """The vectors that FISTA comes by from a start, until it settles or has made so many steps."""
     step, momentum = 1.0, 1.0
@@ -93,6 +97,22 @@ def descend(loss: Loss, penalty: ChangePenalty, start: Float64Array, steps: int)
         following = (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
         ahead = penalty.permitted.clip(new + (momentum - 1.0) / following * (new - last))
         last, momentum = new, following
+
+
+def descend_by_fixed_steps(
+    loss: Loss, penalty: ChangePenalty, start: Float64Array, steps: int, rate: float = PLAIN_RATE
+) -> Iterator[Float64Array]:
+    """The vectors that FISTA comes by with steps of a length that is set beforehand and shrinks as a square root, as in
+    the program of CEM's authors.
+
+    A loss with jumps promises nothing by its slope, so that no step is short enough for :func:`descend`; this goes on.
+    """
+    last = ahead = penalty.permitted.clip(start)
+    for turn in range(steps):
+        length = rate * math.sqrt(1.0 - turn / steps)
+        new = penalty.shrink(ahead - length * loss(ahead).gradient, length)
+        yield new
+        ahead, last = penalty.permitted.clip(new + turn / (turn + 3.0) * (new - last)), new
 
 
 @dataclass(slots=True, eq=False)

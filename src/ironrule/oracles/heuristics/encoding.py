@@ -58,8 +58,11 @@ class NumericEncoding:
         points = np.empty((len(vectors), len(self.tables)), dtype=np.int32)
         for j, (table, permitted) in enumerate(zip(self.tables, codes, strict=True)):
             own = vectors[:, self.starts[j] : self.starts[j + 1]]
+            first, last = permitted[0], permitted[-1]
+            # Most often these are all codes from one to another, which need not be copied.
+            rows = table[first : last + 1] if len(permitted) == last - first + 1 else table[permitted]
             find = _find_nearest_number if self.ordered[j] and table.shape[1] == 1 else _find_nearest_row
-            points[:, j] = permitted[find(own, table[permitted])]
+            points[:, j] = permitted[find(own, rows)]
         return points
 
     def list_columns(self, features: IntpArray) -> IntpArray:
@@ -81,10 +84,15 @@ def _tabulate_feature(feature: Feature) -> Float64Array:
 
 
 def _find_nearest_number(own: Float64Array, table: Float64Array) -> IntpArray:
-    """The place of the nearest number in a column that may be long."""
-    order = np.argsort(table[:, 0], kind="stable")
-    numbers = table[order, 0]
-    return order[np.searchsorted((numbers[1:] + numbers[:-1]) / 2.0, own[:, 0])]
+    """The place of the nearest number in a column that may be long; the smaller one of two as near."""
+    numbers, sought = table[:, 0], own[:, 0]
+    if (numbers[1:] < numbers[:-1]).any():  # as a user has listed them
+        order = np.argsort(numbers, kind="stable")
+        return np.asarray(order[_find_nearest_number(own, table[order])])
+    above = np.searchsorted(numbers, sought)
+    below = np.maximum(above - 1, 0)
+    above = np.minimum(above, len(numbers) - 1)
+    return np.where((numbers[below] + numbers[above]) / 2.0 < sought, above, below)
 
 
 def _find_nearest_row(own: Float64Array, table: Float64Array) -> IntpArray:

@@ -8,8 +8,8 @@ neighbouring numbers, and the average over categories, weighted by their columns
   a table, and its slope is the gradient, within a logistic function times that function's;
 * of a network the chain rule goes back through its layers (backpropagation), and then to the slopes of what it sees;
 * of any other model that gives scores, differences are taken: the score where one feature is a little larger, less the
-  score where it is a little smaller; for a category, what taking it changes. The model is asked about feasible points
-  alone, and is charged for each.
+  score where it is a little smaller, or much where a little changes nothing; for a category, what taking it changes.
+  The model is asked about feasible points alone, and is charged for each.
 
 Whatever is read from a normal form costs no evaluation. A score is above 0 where the desired outcome is expected.
 """
@@ -255,7 +255,8 @@ def _differentiate(activation: Activation, sums: Float64Array, values: Float64Ar
 class DifferenceGradient:
     """Differences of the score between feasible points around the one that stands for a vector.
 
-    Near a point the score is taken to be linear. What was asked about is kept.
+    Near a point the score is taken to be linear. Where nothing nearby changes it, as between the thresholds of trees,
+    points farther and farther away are asked about. What was asked about is kept.
     """
 
     search: CandidateSearch
@@ -268,18 +269,22 @@ class DifferenceGradient:
         point = self.search.encoding.decode_among(vector[None, :], self.search.codes)[0]
         key = point.tobytes()
         if key not in self.known:
-            self.known[key] = self._ask_around(point)
+            step, found = self.step, self._ask_around(point, self.step)
+            while step < 1.0 and not found.gradient.any():
+                step *= 2.0
+                found = self._ask_around(point, step)
+            self.known[key] = found
         score, gradient = self.known[key]
         away = vector - self.search.encoding.encode(point[None, :])[0]
         return SlopedScore(score + float(away @ gradient), gradient)
 
-    def _ask_around(self, point: Points) -> SlopedScore:
+    def _ask_around(self, point: Points, step: float) -> SlopedScore:
         """The score of a point, and for every column what a change there does to it.
 
         Where the point is not feasible, the mean of those around it stands for its score.
         """
         encoding, feasible = self.search.encoding, self.search.query.case.feasible
-        around, columns = self._list_neighbours(point)
+        around, columns = self._list_neighbours(point, step)
         points = np.concatenate([point[None, :], around])
         admitted = feasible.admits(points)
         gradient = np.zeros(encoding.width)
@@ -297,7 +302,7 @@ class DifferenceGradient:
             gradient[column] = (scores[ends[1]] - scores[ends[0]]) / width
         return SlopedScore(float(scores[0]), gradient)
 
-    def _list_neighbours(self, point: Points) -> tuple[Points, IntpArray]:
+    def _list_neighbours(self, point: Points, step: float) -> tuple[Points, IntpArray]:
         """Points with one other code, and the column in which that is seen: of an ordered feature the next smaller and
         the next larger number at least a step away, and missing; of a nominal one every other category.
         """
@@ -307,7 +312,7 @@ class DifferenceGradient:
             others = codes[codes != point[j]]
             chosen = [(int(code), start + int(code)) for code in others] if not encoding.ordered[j] else []
             if encoding.ordered[j] and len(others):
-                chosen = _choose_ordered_neighbours(table, others, int(point[j]), self.step, start)
+                chosen = _choose_ordered_neighbours(table, others, int(point[j]), step, start)
             for code, column in chosen:
                 points.append(point.copy())
                 points[-1][j] = code
@@ -322,14 +327,15 @@ def _choose_ordered_neighbours(
     if table.shape[1] == 2 and table[code, 1] == 1.0:  # missing: any number in the middle tells what leaving it does
         middle = others[np.abs(table[others, 0] - table[code, 0]).argmin()]
         return [(int(middle), start + 1)]
-    absent = [int(other) for other in others if table.shape[1] == 2 and table[other, 1] == 1.0]
-    numbers = others[~np.isin(others, absent)]
+    is_absent = table[others, 1] == 1.0 if table.shape[1] == 2 else np.zeros(len(others), dtype=np.bool_)
+    absent, numbers = others[is_absent].tolist(), others[~is_absent]
     distances = table[numbers, 0] - table[code, 0]
     chosen = []
     for side in (-1.0, 1.0):
-        on_side = numbers[side * distances > 0.0]
+        is_there = side * distances > 0.0
+        on_side = numbers[is_there]
         if len(on_side):
-            gaps = np.abs(table[on_side, 0] - table[code, 0])
+            gaps = np.abs(distances[is_there])
             # The nearest one that is at least a step away, or the farthest there is.
             far = on_side[gaps >= step]
             chosen.append(int(far[gaps[gaps >= step].argmin()] if len(far) else on_side[gaps.argmax()]))

@@ -17,13 +17,13 @@ from ironrule.space.feature import Value, value_to_json
 from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.wording import escape_controls, format_repr, join_lines, render_text
 
-RestrictionKind = Literal["role", "constraint", "range", "fixed"]
+RestrictionKind = Literal["role", "constraint", "range", "price", "fixed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """One thing that limits changes: the role of a feature, a constraint, a permitted range, or a feature that is not
-    among those that may vary.
+    """One thing that limits changes: the role of a feature, a constraint, a permitted range, a price of infinity, or a
+    feature that is not among those that may vary.
     """
 
     kind: RestrictionKind
@@ -44,15 +44,20 @@ class Restriction:
 
 @dataclass(frozen=True, slots=True)
 class NeededRestriction:
-    """A restriction of a forbidding set, and a counterfactual that there is without it, if one is known."""
+    """A restriction of a forbidding set, and a counterfactual that there is without it, if one is known.
+
+    ``nearest``: it is proven to be the nearest that there is without it.
+    """
 
     restriction: Restriction
     counterfactual: Counterfactual | None
+    nearest: bool = False
 
     def __str__(self) -> str:
         if self.counterfactual is None:
             return str(self.restriction)
-        return f"{self.restriction.describe(self.counterfactual.labels)} (without it: {self.counterfactual})"
+        which = "nearest without it" if self.nearest else "without it"
+        return f"{self.restriction.describe(self.counterfactual.labels)} ({which}: {self.counterfactual})"
 
     def __repr__(self) -> str:
         return format_repr(self)
@@ -64,7 +69,8 @@ class Infeasibility:
 
     ``proven``: under the restrictions ``needed`` there is none. ``minimal``: without any one of them there is one. No
     restriction and ``proven``: no point of the space is desired at all. Where there is a counterfactual after all,
-    ``counterfactual`` is one, and nothing is needed; where neither is known, nothing is proven.
+    ``counterfactual`` is one, and nothing is needed; where neither is known, nothing is proven. A counterfactual is one
+    for the ``target`` and with the ``margin`` that were asked for.
     """
 
     instance: Mapping[str, Value]
@@ -87,6 +93,7 @@ class Infeasibility:
                 {
                     **asdict(one.restriction),
                     "without_it": None if one.counterfactual is None else one.counterfactual.to_dict(),
+                    "nearest": one.nearest,
                 }
                 for one in self.needed
             ],

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ironrule.errors import MissingExtraError
+from ironrule.model.target import Target
 from ironrule.results.display import plot_menu
 from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Counterfactual
@@ -78,7 +79,8 @@ class MenuEntry:
 class ChangeMenu(Sequence[MenuEntry]):
     """Changes to choose from, cheapest first; sets of features for which there is none come last.
 
-    ``complete``: there is no other minimal set of features, or every group has its answer.
+    ``complete``: there is no other minimal set of features, or every group has its answer. ``target``, ``margin`` and
+    ``further_models`` say what is reached, as those of :class:`Counterfactuals` do.
     """
 
     instance: Mapping[str, Value]
@@ -86,6 +88,9 @@ class ChangeMenu(Sequence[MenuEntry]):
     complete: bool
     stopped: str | None = None
     cost: Cost = DEFAULT_COST
+    target: Target | None = None
+    margin: float = 0.0
+    further_models: int = 0
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -101,6 +106,9 @@ class ChangeMenu(Sequence[MenuEntry]):
             "complete": self.complete,
             "stopped": self.stopped,
             **({} if self.cost == DEFAULT_COST else {"cost": self.cost.to_dict()}),
+            **({} if self.target is None else {"target": self.target.to_dict()}),
+            **({"margin": self.margin} if self.margin else {}),
+            **({"further_models": self.further_models} if self.further_models else {}),
         }
 
     def to_frame(self) -> DataFrame:

@@ -52,7 +52,7 @@ def build_counterfactuals_view(service: Service, number: int) -> dict[str, Any]:
         "stop_text": _describe_stored_stop(document),
         "region": _build_region_view(document.get("region"), document, space),
         "menu": _build_menu_view(document.get("menu"), space),
-        "infeasibility": _build_infeasibility_view(document.get("infeasibility"), space),
+        "infeasibility": _build_infeasibility_view(document, space),
         "has_own_cost": "cost" in document,
         "unfinished": document.get("unfinished", []),
         "menu_request": _build_menu_request(document, space) if is_current and record.row is not None else None,
@@ -189,11 +189,15 @@ def _build_menu_view(menu: Mapping[str, Any] | None, space: Space) -> dict[str, 
     }
 
 
-def _build_infeasibility_view(found: Mapping[str, Any] | None, space: Space) -> dict[str, Any] | None:
+def _build_infeasibility_view(document: Mapping[str, Any], space: Space) -> dict[str, Any] | None:
     """Which restrictions forbid every counterfactual, and what there is without each."""
+    found = document.get("infeasibility")
     if found is None:
         return None
     labels = FeatureLabels.from_space(space)
+    ignored = "steps" if document.get("cost", {}).get("steps") else None
+    if "cost" in document and any("nearest" not in one for one in found["needed"]):
+        ignored = "prices and steps"  # an earlier version looked at neither
     return {
         "needed": [
             {
@@ -201,12 +205,14 @@ def _build_infeasibility_view(found: Mapping[str, Any] | None, space: Space) -> 
                 "text": one["text"],
                 "kind": one["kind"],
                 "without_it": _build_stored_changes(one["without_it"], space),
+                "nearest": one.get("nearest", False),
             }
             for one in found["needed"]
         ],
         "proven": found["proven"],
         "minimal": found["minimal"],
         "changes": _build_stored_changes(found["counterfactual"], space),
+        "ignored": ignored,
     }
 
 
