@@ -50,6 +50,7 @@ def written(tmp_path: Path, text: str, name: str = "data.csv") -> str:
 REFUSED = "the row cannot be explained, since the model or the data's columns refuse"
 ROWS = {
     '{"age": 25, "income": 1, "job": "clerk", "shoe": 4}': "a row may only have columns of the space, got 'shoe'",
+    '{"age": 25, "incom": 1, "job": "clerk"}': "got 'incom'; did you mean 'income'?",
     '{"age": 25, "income": 1}': "a row must have a value for 'job'",
     '{"age": "old", "income": 1, "job": "clerk"}': "'age' must be a number, got 'old'",
     '{"age": 25, "income": 1, "job": 3}': "'job' must be a string, one of 'clerk', 'cook', "
@@ -58,6 +59,7 @@ ROWS = {
     '{"age": null, "income": 1, "job": "clerk"}': f"{REFUSED} age = None",
     '{"age": 25, "age": 26}': "a row must have every column once, got 'age' more than once",
     '{"age": 25': "a row must be a row number or a JSON object, got invalid JSON: Expecting",
+    "three": "a row must be a row number or a JSON object, got 'three'",
     "[1, 2]": "a row must be a row number or a JSON object, got a list",
     "true": "got a bool",
     "1.5": "got a float",
@@ -113,6 +115,7 @@ DATA = {
     "age,income,job\n": "the table must have at least one row, got none",
     "age,income,job,age\n1,2,clerk,3\n": "column names must be distinct, got 'age' more than once",
     "age,income\n20,1\n30,2\n": "'job'",
+    "age;income;job\n20;1;clerk\n": "the columns of data.csv must be separated by commas, got semicolons",
     "age,income,job\n20,1,clerk,surplus\n30,1,clerk,surplus\n": "some lines of data.csv have more fields "
     "than its header",
     "age,income,job\n20,1,clerk\n30,1,clerk,surplus\n": "cannot read data.csv as a .csv file: ",
@@ -135,7 +138,8 @@ def test_data_files_that_cannot_be_read_are_refused(refused, tmp_path: Path):
         "inspect", written(tmp_path, "a\n1\n", "data.parquet")
     )
     (tmp_path / "latin.csv").write_bytes("straße\n1\n2\n".encode("latin-1"))
-    assert "cannot read latin.csv as a .csv file: " in refused("inspect", str(tmp_path / "latin.csv"))
+    message = refused("inspect", str(tmp_path / "latin.csv"))
+    assert "cannot read latin.csv as a .csv file: it is not text in UTF-8; save it with that encoding" in message
 
 
 def test_a_column_named_like_a_renamed_duplicate_is_fine(run, tmp_path: Path):
@@ -151,6 +155,18 @@ def test_a_missing_or_corrupt_model_file_is_refused(refused, files: Files, tmp_p
     assert "the model must take one input, a matrix of all columns, got 0 inputs" in refused(
         "explain", written(tmp_path, "hi", "model.onnx"), *arguments
     )
+
+
+def test_a_file_that_is_no_model_is_refused_with_what_to_do(refused, files: Files, tmp_path: Path):
+    booster = written(tmp_path, "{}", "booster.json")
+    assert "got 'booster.json'; save the fitted model: skops.io.dump(" in refused("explain", booster, files.data, "--row", "0")
+    assert "got 'loans.csv'; name the model before the data" in refused("explain", files.data, files.model, "--row", "0")
+
+
+def test_a_model_whose_library_is_missing_says_what_to_install(refused, files: Files, tmp_path: Path):
+    (tmp_path / "model.pkl").write_bytes(b"cno_such_library.models\nModel\n.")
+    message = refused("explain", str(tmp_path / "model.pkl"), files.data, "--row", "0", "--trust-pickle")
+    assert "the model needs no_such_library: install it" in message
 
 
 def test_a_pickle_is_not_loaded_unless_it_is_trusted(run, refused, files: Files, tmp_path: Path):

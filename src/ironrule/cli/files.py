@@ -47,6 +47,7 @@ def _find_similar_file(path: Path) -> Path | None:
 
 
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+SEPARATOR_NAMES = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
 
 
 def read_data(path: Path, target: str | None = None) -> pd.DataFrame:
@@ -74,6 +75,9 @@ def _read_table(path: Path) -> pd.DataFrame:
     except (OSError, EOFError, ValueError, csv.Error) as error:  # pandas' and Arrow's own errors are ValueErrors
         if isinstance(error, TableError):
             raise
+        if isinstance(error, UnicodeDecodeError):
+            statement = f"cannot read {path.name} as a {ending} file: it is not text in UTF-8"
+            raise TableError(statement, hint="save it with that encoding") from None
         cause = str(error).strip().partition("\n")[0] or type(error).__name__
         raise TableError(f"cannot read {path.name} as a {ending} file: {cause}") from None
 
@@ -103,9 +107,19 @@ def _check_unique_names(path: Path, separator: str) -> None:
         header = next(csv.reader(file, delimiter=separator), [])
     if not header:
         raise TableError(expected=f"{path.name} must have a header line and rows", got="an empty file")
+    _check_separator(path, separator, header)
     twice = sorted({name for name in header if name and header.count(name) > 1})
     if twice:
         raise TableError(expected="column names must be distinct", got=f"{', '.join(map(repr, twice))} more than once")
+
+
+def _check_separator(path: Path, separator: str, header: Sequence[str]) -> None:
+    """A header of one column, whose name has another separator in it, belongs to a file that is separated by that."""
+    other = next((mark for mark in (";", "\t", "|", ",") if mark != separator and mark in header[0]), None)
+    if len(header) == 1 and other is not None:
+        expected = f"the columns of {path.name} must be separated by {SEPARATOR_NAMES[separator]}"
+        hint = "save the file so, with decimal points, or name a file that is separated by tabs .tsv"
+        raise TableError(expected=expected, got=f"{SEPARATOR_NAMES[other]} in its header line", hint=hint)
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -134,7 +148,9 @@ def load_model(path: Path, trust: Sequence[str] = (), trust_pickle: bool = False
         return _load_pmml(path)
     if ending not in PICKLE_ENDINGS:
         expected = f"the model file must end in one of .skops, .onnx, .pmml, {', '.join(PICKLE_ENDINGS)}"
-        raise InputError(expected=expected, got=repr(path.name))
+        is_data = path.name.lower().endswith((*SEPARATORS, ".parquet"))
+        hint = "name the model before the data" if is_data else "save the fitted model: skops.io.dump(model, 'model.skops')"
+        raise InputError(expected=expected, got=repr(path.name), hint=hint)
     if not trust_pickle:
         statement = f"{path.name} is a pickle, and loading one can run any code that its author put in it"
         hint = "add --trust-pickle if you trust it, or save the model as .skops"
@@ -186,7 +202,12 @@ def _load_pickle(path: Path) -> Any:
 
 def _build_load_error(path: Path, error: BaseException) -> InputError:
     text = str(error).strip().partition("\n")[0]
-    return InputError(f"cannot load the model in {path.name}: {type(error).__name__}: {text}")
+    statement = f"cannot load the model in {path.name}: {type(error).__name__}: {text}"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        name = error.name.partition(".")[0]
+        hint = f"the model needs {name}: install it, or if it is your own module, set PYTHONPATH to its folder"
+        return InputError(statement, hint=hint)
+    return InputError(statement)
 
 
 def parse_desired(labels: Sequence[str] | None, model: Any, threshold: float | None = None) -> Any:

@@ -171,7 +171,8 @@ def parse_row(text: str) -> int | Row:
     try:
         row = json.loads(text, object_pairs_hook=_parse_row_object)
     except json.JSONDecodeError as error:
-        raise InputError(expected=ROW_EXPECTED, got=f"invalid JSON: {error}") from None
+        got = f"invalid JSON: {error}" if text.lstrip()[:1] in ("{", "[") else repr(text)
+        raise InputError(expected=ROW_EXPECTED, got=got) from None
     except RecursionError:
         raise InputError(expected=ROW_EXPECTED, got="JSON that is nested too deep") from None
     except TableError:
