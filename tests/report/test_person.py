@@ -99,7 +99,7 @@ def test_every_reason_has_at_most_one_change_and_is_true_of_the_model():
         alone = [sentence for sentence in counts if " instead of " in sentence]
         for sentence in alone:  # the row with this change gets the other outcome from the user's own model
             found = re.fullmatch(
-                r"(\w+): with (\d+) instead of (\d+), the decision would have been: the other decision\.", sentence
+                r"(\w+): with (\d+) instead of (\d+), the result would have been: a different decision\.", sentence
             )
             assert found is not None, sentence
             name = found[1].lower()
@@ -268,7 +268,7 @@ def test_with_labels_nobody_reads_classes_or_codes():
     for explanation in explain_some():
         text = get_text(explanation.to_html("person", report=ReportOptions(labels=labels)))
         assert "Why the decision was: denied" in text
-        assert "the other decision" not in text
+        assert "a different decision" not in text
         assert not re.search(r"Home:? [012]\b", text)
         told += text
     assert {"Home rented", "Home owned", "Home family"} & {found[0] for found in re.finditer(r"Home \w+", told)}
@@ -285,3 +285,14 @@ def test_with_labels_nobody_reads_classes_or_codes():
 def test_labels_of_features_that_are_not_there_are_refused():
     with pytest.raises(InputError, match="unknown feature 'incme' in the labels; did you mean 'income'"):
         proven().to_html("person", report=ReportOptions(labels={"incme": "Income"}))
+
+
+def test_the_label_of_class_1_is_told_where_it_is_desired_by_default():
+    model, table = make_loans()
+    labels = {"outcomes": {"0": "denied", "1": {"en": "approved", "de": "bewilligt"}}}
+    explainer = ironrule.Explainer(model, table, labels=labels, progress=False)
+    row = next(row for row, desired in enumerate(explainer.outcomes) if not desired)
+    text = get_text(explainer.explain(row).to_html("person"))
+    assert "Why the decision was: denied" in text
+    assert "would have led to: approved." in text
+    assert "a different decision" not in text

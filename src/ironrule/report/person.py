@@ -227,7 +227,7 @@ class _Letter:
     def _format_desired(self) -> str:
         """What the other decision is called."""
         labels = self.explanation.decision.desired
-        own = self.explanation.labels.get_desired(labels)
+        own = self.explanation.labels.get_desired(labels, self.explanation.shown.rule.outcome)
         if own is not None:
             return own
         if labels is None or not all(isinstance(label, str) for label in labels):

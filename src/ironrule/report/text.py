@@ -280,7 +280,7 @@ def describe_unreadable(explanation: Explanation) -> list[str]:
 def format_desired_outcome(explanation: Explanation) -> str:
     """What the desired outcome is called: by its label, or by its classes where they are named."""
     classes = explanation.decision.desired
-    own = explanation.labels.get_desired(classes)
+    own = explanation.labels.get_desired(classes, explanation.shown.rule.outcome)
     if own is not None:
         return escape_controls(own)
     return UNNAMED_DESIRED if classes is None else " or ".join(format_value(one, "letter") for one in classes)

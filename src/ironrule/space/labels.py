@@ -71,6 +71,7 @@ MAX_DECIMALS = 15
 LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(-\w+)?")
 MISSING_KEY = "missing"  # of a value's text
 DESIRED, UNDESIRED = "desired", "undesired"  # of an outcome's text, beside the classes
+DESIRED_BESIDE: dict[str, tuple[Value, ...]] = {"0": (1,), "False": (True,)}  # the default, by the undesired class
 CURRENCY_SIGNS = "$£€¥₹₩₽₺₫₴₦"
 LONGEST_NUMBER, SHORTEST_NUMBER = 1e15, 1e-6  # beyond these, numbers are written with an exponent
 
@@ -353,9 +354,12 @@ class Labels:
         text = self.outcomes.get(name[1:-1] if quoted else name)
         return self.choose(self.outcomes.get(role or "") if text is None else text)
 
-    def get_desired(self, classes: Sequence[Value] | None) -> str | None:
-        """What the desired outcome is called: by its role, or by its classes, all of which must have a text."""
+    def get_desired(self, classes: Sequence[Value] | None, undesired: str | None = None) -> str | None:
+        """What the desired outcome is called: by its role, or by its classes, all of which must have a text. Classes
+        that nobody named are known from the undesired one: beside 0 it is 1, beside False it is True.
+        """
         own = self.choose(self.outcomes.get(DESIRED))
+        classes = classes or DESIRED_BESIDE.get(undesired or "")
         if own is not None or not classes:
             return own
         texts = [self.choose(self.outcomes.get(write_key(one))) for one in classes]
