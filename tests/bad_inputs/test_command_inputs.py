@@ -193,7 +193,7 @@ ROWS: dict[str, Command] = {
     "row true": row("true", ROW_RULE, "bool"),
     "row null": row("null", ROW_RULE, "NoneType"),
     "row text": row('"0"', ROW_RULE, "str"),
-    "row word": row("first", ROW_RULE, "invalid JSON"),
+    "row word": row("first", ROW_RULE, "got 'first'"),
     "row empty": row("", ROW_RULE),
     "row list": row("[1]", ROW_RULE, "list"),
     "row deep": row(DEEP, ROW_RULE, "too deep"),

@@ -149,7 +149,7 @@ def load_model(path: Path, trust: Sequence[str] = (), trust_pickle: bool = False
     if ending not in PICKLE_ENDINGS:
         expected = f"the model file must end in one of .skops, .onnx, .pmml, {', '.join(PICKLE_ENDINGS)}"
         is_data = path.name.lower().endswith((*SEPARATORS, ".parquet"))
-        hint = "name the model before the data" if is_data else "save the fitted model: skops.io.dump(model, 'model.skops')"
+        hint = "name the model before the data" if is_data else "save the fitted model itself, with skops"
         raise InputError(expected=expected, got=repr(path.name), hint=hint)
     if not trust_pickle:
         statement = f"{path.name} is a pickle, and loading one can run any code that its author put in it"
