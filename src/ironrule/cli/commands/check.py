@@ -92,6 +92,8 @@ def _phrase_rule(document: Mapping[str, Any], options: argparse.Namespace) -> st
     from ironrule.space.labels import Labels
 
     explanation = document.get("explanation", document)
+    if "rules" not in explanation:  # of changes
+        return None
     labels = Labels.from_dict(explanation.get("labels", {}))
     if options.labels is not None or options.language is not None:
         labels = read_labels(options).extend(labels)
