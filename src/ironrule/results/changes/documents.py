@@ -91,7 +91,7 @@ def read_document(
     """What a document says, by ``build``; raises InputError unless it is one, whole, and of this format."""
     if not isinstance(data, Mapping):
         raise InputError(expected=f"{what} must be a JSON object", got=type(data).__name__)
-    if data.get(field) != number:
+    if data.get(field) != number or isinstance(data[field], bool):
         raise build_format_error(what, number, data.get(field), remedy)
     try:
         if data[DIGEST_FIELD] != compute_digest(data):
