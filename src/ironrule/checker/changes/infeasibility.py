@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 from ironrule.checker.changes.claims import CallersMeaning, check_digest
 from ironrule.checker.changes.costs import DEFAULT_COST
 from ironrule.checker.changes.document import ASKED_FIELDS, parse_not_negative, require_format
-from ironrule.checker.changes.parts import AskedClaim, PartChecker, take_asked
+from ironrule.checker.changes.parts import AskedClaim, PartChecker, require_fine, take_asked
 from ironrule.checker.document import (
     MALFORMED,
     JsonObject,
@@ -33,11 +33,13 @@ from ironrule.checker.document import (
 )
 from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
 from ironrule.checker.scope import UserInputs
-from ironrule.checker.space.space import parse_constraints
+from ironrule.checker.space.space import parse_constraints, value_from_json
 from ironrule.errors import ConstraintError, InputError
 
 INFEASIBILITY_FORMAT = 1
 RESTRICTION_KINDS = ("role", "constraint", "range", "price", "fixed")
+WORDS = {"fixed": "may not vary", "price": "a price of infinity"}
+FIXED_ROLES = ("immutable", "protected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,17 @@ def _list(restrictions: tuple[RestrictionClaim, ...]) -> str:
     return "; ".join(map(str, restrictions))
 
 
+def _has_own_words(one: RestrictionClaim) -> bool:
+    """Whether the words of a restriction say what its constraints do; those of a range may say anything."""
+    if one.kind == "constraint":
+        return one.feature is None and one.constraints == (one.text,)
+    if one.kind == "role":
+        stays = [constraint.removeprefix("cf").split(" == x") for constraint in one.constraints]
+        is_fixed = len(stays) == 1 and len(stays[0]) == 2 and stays[0][0] == stays[0][1]
+        return is_fixed if one.text in FIXED_ROLES else one.text == f"role: {'; '.join(one.constraints)}"
+    return one.kind == "range" or one.text == WORDS[one.kind]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _InfeasibilityChecker:
     """A document, and what checks its parts."""
@@ -178,14 +191,15 @@ class _InfeasibilityChecker:
                 raise ClaimFailed(f"no such constraint limited the changes that were searched: {absent[0]}")
             if one.kind == "fixed":
                 self._require_fixed(one)
-            elif one.kind == "constraint":
-                if one.feature is not None or one.constraints != (one.text,):
-                    raise ClaimFailed(f"a constraint must be named as it is, but one is said to be {one.text!r}")
-            else:
+            elif one.kind != "constraint":
                 self._require_own_feature(one)
+            if not _has_own_words(one):
+                raise ClaimFailed(f"a restriction must be named as it is, but one is said to be {one.text!r}")
         if len({(one.kind, one.feature, one.constraints) for one in self.document.needed}) < len(self.document.needed):
             raise ClaimFailed("a restriction must be named once, but one is named twice")
-        return f"{len(self.document.needed)} of the restrictions that there were are said to forbid every one"
+        told = f"{len(self.document.needed)} of the restrictions that there were are said to forbid every one"
+        ranges = any(one.kind == "range" for one in self.document.needed)
+        return f"{told}; of ranges the constraints count, not the words" if ranges else told
 
     def _require_fixed(self, one: RestrictionClaim) -> None:
         """Raise ClaimFailed unless a feature that may not vary is one of the space, and is not among those that do."""
@@ -228,4 +242,6 @@ class _InfeasibilityChecker:
             return f"without {one} there is a counterfactual that obeys the others"
         part = self.parts.build_part([one.without_it], resolution=one.resolution, **limits)
         part.check_points()
+        values = {name: value_from_json(value) for name, value in one.without_it["values"].items()}
+        require_fine(one.resolution, part.build_prices(part.conditions).measure_change(values)[1])
         return f"without {one} there is a counterfactual that obeys the others; {part.check_nearest(0)}"

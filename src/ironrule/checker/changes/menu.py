@@ -16,7 +16,7 @@ from ironrule.checker.changes.claims import CallersMeaning, check_digest
 from ironrule.checker.changes.costs import DEFAULT_COST, TOLERANCE
 from ironrule.checker.changes.counterfactuals import CounterfactualsChecker, format_plain_value
 from ironrule.checker.changes.document import ASKED_FIELDS, parse_not_negative, require_format
-from ironrule.checker.changes.parts import AskedClaim, PartChecker, take_asked
+from ironrule.checker.changes.parts import AskedClaim, PartChecker, require_fine, take_asked
 from ironrule.checker.document import (
     MALFORMED,
     JsonObject,
@@ -86,7 +86,7 @@ _parse_entry = record_of(EntryClaim, {
     "proven": one_of("proven", True, False),
     "minimal": one_of("minimal", True, False, None),
     "resolution": parse_not_negative,
-}, {"cost": optional(parse_number)})  # fmt: skip
+}, {"cost": parse_number})  # fmt: skip
 _parse_document = record_of(dict, {
     "menu_format": parse_count,
     "kind": one_of("the kind of a menu", "minimal sets", "groups"),
@@ -230,6 +230,7 @@ class _MenuChecker:
     def _check_cheapest(self, one: EntryClaim) -> str:
         if not one.proven:
             raise ClaimUndecided("it is not claimed to be the cheapest")
+        require_fine(one.resolution, 0.0 if one.counterfactual is None else self._measure(one)[1])
         part = self._build_part(one)
         told = part.check_no_other() if one.counterfactual is None else part.check_nearest(0)
         return f"of changes of {', '.join(one.features)}: {told}"

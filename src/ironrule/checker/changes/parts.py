@@ -20,6 +20,7 @@ from ironrule.checker.document import JsonObject
 from ironrule.checker.result import ClaimFailed, ClaimUndecided, Finding, ReadingSource
 from ironrule.checker.scope import UserInputs
 
+LARGEST_RESOLUTION = 0.05  # of a range, or of the cost: known less exactly, a change is hardly the cheapest
 ASKED_NAMES = ("instance", "scope", "cost", "target", "margin", "further_models")
 
 
@@ -131,3 +132,9 @@ def _write_document(
         margin=asked.margin,
         further_models=asked.further_models,
     )
+
+
+def require_fine(resolution: float, cost: float) -> None:
+    """Raise ClaimUndecided where a change is said to be the cheapest up to so much that this says little."""
+    if resolution > LARGEST_RESOLUTION * max(1.0, cost):
+        raise ClaimUndecided(f"it is said to be the cheapest up to {resolution:g} alone")

@@ -100,7 +100,7 @@ def read_document(
         return build(data)
     except InputError:
         raise
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise InputError(f"malformed document of {what}: {error!r}") from None
 
 

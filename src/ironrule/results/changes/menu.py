@@ -80,10 +80,10 @@ class MenuEntry:
             name=data["name"],
             features=tuple(data["features"]),
             counterfactual=read_counterfactual(data["counterfactual"], document),
-            distance=data["distance"],
+            distance=None if data["distance"] is None else float(data["distance"]),
             proven=data["proven"],
             minimal=data["minimal"],
-            cost=data.get("cost"),
+            cost=float(data["cost"]) if "cost" in data else None,
             resolution=float(data["resolution"]),
         )
 
