@@ -143,9 +143,11 @@ def _has_own_words(one: RestrictionClaim) -> bool:
     if one.kind == "constraint":
         return one.feature is None and one.constraints == (one.text,)
     if one.kind == "role":
-        stays = [constraint.removeprefix("cf").split(" == x") for constraint in one.constraints]
-        is_fixed = len(stays) == 1 and len(stays[0]) == 2 and stays[0][0] == stays[0][1]
-        return is_fixed if one.text in FIXED_ROLES else one.text == f"role: {'; '.join(one.constraints)}"
+        said = "; ".join(one.constraints)
+        if one.text not in FIXED_ROLES:
+            return one.text == f"role: {said}"
+        name = said[len("cf") : len("cf") + (len(said) - len("cf == x")) // 2]  # as constraints write it: .age, ["a b"]
+        return said == f"cf{name} == x{name}"
     return one.kind == "range" or one.text == WORDS[one.kind]
 
 
@@ -197,7 +199,7 @@ class _InfeasibilityChecker:
                 raise ClaimFailed(f"a restriction must be named as it is, but one is said to be {one.text!r}")
         if len({(one.kind, one.feature, one.constraints) for one in self.document.needed}) < len(self.document.needed):
             raise ClaimFailed("a restriction must be named once, but one is named twice")
-        told = f"{len(self.document.needed)} of the restrictions that there were are said to forbid every one"
+        told = f"all {len(self.document.needed)} are among those that limited the search"
         ranges = any(one.kind == "range" for one in self.document.needed)
         return f"{told}; of ranges the constraints count, not the words" if ranges else told
 
@@ -235,13 +237,13 @@ class _InfeasibilityChecker:
         """That without one restriction there is a counterfactual that obeys the others."""
         one, needed = self.document.needed[place], self.document.needed
         if one.without_it is None:
-            raise ClaimUndecided(f"no counterfactual is named that there is without {one}")
+            raise ClaimUndecided(f'no counterfactual is named that there is without "{one}"')
         limits = self._limit((*needed[:place], *needed[place + 1 :]))
         if not one.nearest:
             self.parts.build_part([one.without_it], cost=DEFAULT_COST, resolution=1.0, **limits).check_points()
-            return f"without {one} there is a counterfactual that obeys the others"
+            return f'without "{one}" there is a counterfactual that obeys the others'
         part = self.parts.build_part([one.without_it], resolution=one.resolution, **limits)
         part.check_points()
         values = {name: value_from_json(value) for name, value in one.without_it["values"].items()}
         require_fine(one.resolution, part.build_prices(part.conditions).measure_change(values)[1])
-        return f"without {one} there is a counterfactual that obeys the others; {part.check_nearest(0)}"
+        return f'without "{one}" there is a counterfactual that obeys the others; {part.check_nearest(0)}'
