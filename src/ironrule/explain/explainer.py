@@ -26,7 +26,7 @@ from ironrule.explain.context import (
     restrict_context,
 )
 from ironrule.explain.counterfactuals.methods import CounterfactualMethods
-from ironrule.explain.facts import list_facts
+from ironrule.explain.facts import list_facts, name_outcomes
 from ironrule.explain.options import (
     DEFAULTS,
     Preference,
@@ -192,8 +192,6 @@ class Explainer(CounterfactualMethods):
         """What people call the desired and the undesired outcome: by their labels, else by the classes where these have
         names, else "desired" and "undesired".
         """
-        from ironrule.explain.outcome_names import name_outcomes
-
         return name_outcomes(self._context)
 
     @property

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ironrule.explain.context import ExplainerContext
-from ironrule.explain.outcome_names import name_outcomes
-from ironrule.wording import format_count, format_names
+from ironrule.model.decision import read_classes, resolve_desired_labels
+from ironrule.rule.phrasing import is_named_outcome
+from ironrule.wording import escape_controls, format_count, format_names
+
+MAX_NAMED_CLASSES = 3
 
 
 def list_facts(context: ExplainerContext) -> list[tuple[str, str]]:
@@ -36,3 +39,22 @@ def name_model(model: Any) -> str:
     if isinstance(steps, list) and steps:
         return f"{type(model).__name__} ending in {type(steps[-1][1]).__name__}"
     return str(getattr(model, "__name__", type(model).__name__))
+
+
+def name_outcomes(context: ExplainerContext) -> tuple[str, str]:
+    """The desired and the undesired outcome: by their labels, by classes that have names, or else by these words."""
+    labels, classes = context.space.labels, read_classes(context.arguments.models[0]) or ()
+    desired = context.target.desired
+    wanted = (resolve_desired_labels(desired, list(classes)) if classes else desired) or ()
+    others = tuple(one for one in classes if one not in wanted)
+    undesired = labels.get_undesired(context.model.primary.decision.undesired_name)
+    return (
+        escape_controls(labels.get_desired(wanted) or _name_classes(wanted) or "desired"),
+        escape_controls(undesired or _name_classes(others) or "undesired"),
+    )
+
+
+def _name_classes(classes: tuple[object, ...]) -> str | None:
+    """The classes by their names; None where one has none, such as a number, or they are many."""
+    named = [one for one in classes if isinstance(one, str) and is_named_outcome(one)]
+    return " or ".join(named) if 0 < len(named) == len(classes) <= MAX_NAMED_CLASSES else None
