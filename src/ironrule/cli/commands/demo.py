@@ -19,7 +19,6 @@ from ironrule.errors import InputError, OutcomeError
 
 if TYPE_CHECKING:
     from ironrule.explain.explainer import Explainer
-    from ironrule.space.labels import Labels
     from ironrule.space.space import Space
 
 
@@ -107,16 +106,6 @@ def build_demo_explainer() -> Explainer:
 
     model, features, space = build_demo_model()
     return Explainer(model, features, desired=DESIRED_CLASS, space=space)
-
-
-def load_demo_labels() -> Labels:
-    """How people call the features, values and outcomes of the bundled data."""
-    import tomllib
-    from importlib.resources import files
-
-    from ironrule.space.labels import Labels
-
-    return Labels.from_dict(tomllib.loads(files("ironrule.data").joinpath("german_labels.toml").read_text("utf-8")))
 
 
 def build_demo_model() -> tuple[Any, Any, Space]:
