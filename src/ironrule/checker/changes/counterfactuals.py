@@ -198,6 +198,7 @@ def _describe(document: CounterfactualsDocument) -> str:
 
 
 def format_plain_value(plain: Any) -> str:
+    """A value of a document as people read it."""
     try:
         return format_value(value_from_json(plain))
     except (TypeError, ValueError, InputError):

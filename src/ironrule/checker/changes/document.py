@@ -141,6 +141,7 @@ def require_format(data: Mapping[str, Any], name: str, number: int, what: str) -
 
 
 def parse_not_negative(value: Any) -> float:
+    """A number that is not negative."""
     number = float(parse_number(value))
     if number < 0:
         raise ValueError(f"expected a number that is not negative, got {number!r}")

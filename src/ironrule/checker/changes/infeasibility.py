@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from ironrule.checker.changes.claims import CallersMeaning, check_digest
+from ironrule.checker.changes.claims import CallersMeaning
 from ironrule.checker.changes.costs import DEFAULT_COST
 from ironrule.checker.changes.document import ASKED_FIELDS, parse_not_negative, require_format
-from ironrule.checker.changes.parts import AskedClaim, PartChecker, require_fine, take_asked
+from ironrule.checker.changes.parts import AskedClaim, PartChecker, check_parts, require_fine, take_asked
 from ironrule.checker.document import (
     MALFORMED,
     JsonObject,
@@ -31,7 +31,7 @@ from ironrule.checker.document import (
     parse_value,
     record_of,
 )
-from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
+from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, run_claim_check
 from ironrule.checker.scope import UserInputs
 from ironrule.checker.space.space import parse_constraints, value_from_json
 from ironrule.errors import ConstraintError, InputError
@@ -107,20 +107,9 @@ _parse_document = record_of(dict, {
 
 def check_infeasibility(document: InfeasibilityDocument, inputs: UserInputs, meaning: CallersMeaning) -> Check:
     """What becomes of the claims of forbidding restrictions."""
-    findings = [run_claim_check("digest", partial(check_digest, document))]
-    parts = PartChecker.build(document.asked, inputs, meaning, findings)
-    reading: ReadingSource = "none"
-    if parts is not None:
-        findings += _InfeasibilityChecker(document, parts).check_claims()
-        reading = parts.find_reading_source()
-    return Check(
-        _describe(document),
-        "proven" if document.proven and document.minimal else "unrefuted",
-        tuple(findings),
-        reading,
-        tuple(meaning.list_notes() if parts is None else parts.list_notes()),
-        document="infeasibility",
-    )
+    found = check_parts(document, inputs, meaning, lambda parts: _InfeasibilityChecker(document, parts).check_claims())
+    claims_proof = document.proven and document.minimal
+    return Check(_describe(document), "proven" if claims_proof else "unrefuted", *found, document="infeasibility")
 
 
 def _describe(document: InfeasibilityDocument) -> str:

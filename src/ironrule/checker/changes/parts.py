@@ -8,16 +8,17 @@ counterfactuals, with limits of its own, and is checked as such (:mod:`~ironrule
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
-from ironrule.checker.changes.claims import CallersMeaning
+from ironrule.checker.changes.claims import CallersMeaning, DigestedDocument, check_digest
 from ironrule.checker.changes.costs import DEFAULT_COST, CostClaim
 from ironrule.checker.changes.counterfactuals import CounterfactualsChecker
 from ironrule.checker.changes.document import CounterfactualsDocument, ScopeClaim
 from ironrule.checker.document import JsonObject
-from ironrule.checker.result import ClaimFailed, ClaimUndecided, Finding, ReadingSource
+from ironrule.checker.result import ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
 from ironrule.checker.scope import UserInputs
 
 LARGEST_RESOLUTION = 0.05  # of a range, or of the cost: known less exactly, a change is hardly the cheapest
@@ -34,6 +35,14 @@ class AskedClaim:
     target: JsonObject | None = None
     margin: float = 0.0
     further_models: int = 0
+
+
+class AskedDocument(DigestedDocument, Protocol):
+    """A document that says what was asked for."""
+
+    @property
+    def asked(self) -> AskedClaim:
+        """What was asked for."""
 
 
 def take_asked(fields: dict[str, Any]) -> AskedClaim:
@@ -113,6 +122,29 @@ class PartChecker:
         if self.asked.cost != DEFAULT_COST or scope.change_constraints or scope.features_to_vary is not None:
             notes.append("what may change, and what it costs, was taken from the document")
         return notes
+
+
+class PartsFound(NamedTuple):
+    """What becomes of a document whose claims are checked part by part, who read the model, and the notes."""
+
+    findings: tuple[Finding, ...]
+    reading: ReadingSource
+    notes: tuple[str, ...]
+
+
+def check_parts(
+    document: AskedDocument,
+    inputs: UserInputs,
+    meaning: CallersMeaning,
+    check_claims: Callable[[PartChecker], list[Finding]],
+) -> PartsFound:
+    """Check the digest of a document, what it speaks of, and, if it is what is at hand, its claims."""
+    findings = [run_claim_check("digest", partial(check_digest, document))]
+    parts = PartChecker.build(document.asked, inputs, meaning, findings)
+    if parts is None:
+        return PartsFound(tuple(findings), "none", tuple(meaning.list_notes()))
+    findings += check_claims(parts)
+    return PartsFound(tuple(findings), parts.find_reading_source(), tuple(parts.list_notes()))
 
 
 def _write_document(
