@@ -335,6 +335,7 @@ def test_what_is_written_besides_counterfactuals_can_be_checked(run, files: File
         told = run("check", str(path), *own, "--json")
         assert (told.code, told.json["status"]) == (0, "proven"), told.out + told.err
         document = json.loads(path.read_text())
+        assert ("labels" in document) == (name == "labelled")
         document["digest"] = "0"
         path.write_text(json.dumps(document))
         assert run("check", str(path), *own).code == 1
