@@ -120,7 +120,7 @@ def build_problem(whole: Sum, merges: bool) -> Problem | None:
     if built is None:
         return None
     problem, tables = built
-    cells = np.indices(np.diff(problem.cells.cell_starts)).reshape(len(tables.home), -1).T
+    cells = np.indices(tuple(np.diff(problem.cells.cell_starts).tolist())).reshape(len(tables.home), -1).T
     points = [
         whole.costs.find_cheapest_point(problem.forest_cells[problem.cells.cell_starts[:-1] + row]) for row in cells
     ]
@@ -217,19 +217,32 @@ def build_stump(feature: int, values: list[float]) -> Tree:
     )
 
 
-def test_rounding_closes_nothing() -> None:
-    """A point at the threshold that costs next to the limit: what is added up is far larger than what comes out."""
+def build_sum_at_threshold() -> Problem:
+    """Trees that add up to exactly zero where both features have their last codes, and to more nowhere."""
     features = tuple(Feature(f"f{j}", (0, 1, 2), ordered=True) for j in range(2))
-    case = case_of(
-        constrained_space(features, []), np.zeros((3, 3), bool), np.zeros(2, np.int32), np.zeros((1, 2), np.int32)
-    )
+    origin = np.zeros(2, np.int32)
+    case = case_of(constrained_space(features, []), np.zeros((3, 3), bool), origin, origin[None, :])
     trees = (build_stump(0, [-2.0, 0.2, 0.7]), build_stump(1, [-3.0, -0.9, -0.7]))
     cost = CostTable((np.array([0.0, 5.3, 2.7]), np.array([0.0, 4.1, 1.9])))
-    whole = build_sum(case, (Margin(0.0, (LinkedGroup(trees),)),), cost, 100.0)
-    left = build_problem(whole, merges=True)
+    left = build_problem(build_sum(case, (Margin(0.0, (LinkedGroup(trees),)),), cost, 100.0), merges=True)
     assert left is not None
+    return left
+
+
+def test_a_box_that_costs_as_much_as_the_limit_is_closed() -> None:
+    left = build_sum_at_threshold()
     (place,) = np.flatnonzero((left.cells == 2).all(axis=1))
-    assert left.values[0, place] == 0.0 < whole.forest.slack[0] < 1e-13
+    cost, box = float(left.costs[place]), left.build_domain([[1, 2], [1, 2]])
+    for limit, is_open in ((cost, False), (math.nextafter(cost, math.inf), True)):
+        left.tables.limit[0] = limit
+        assert close_first_box(left.whole.forest, left.whole.tables, box.copy()) == is_open
+
+
+def test_rounding_closes_nothing() -> None:
+    """A point at the threshold that costs next to the limit: what is added up is far larger than what comes out."""
+    left = build_sum_at_threshold()
+    (place,) = np.flatnonzero((left.cells == 2).all(axis=1))
+    assert left.values[0, place] == 0.0 < left.whole.forest.slack[0] < 1e-13
     left.tables.limit[0] = math.nextafter(float(left.costs[place]), math.inf)
     rng, state = np.random.default_rng(0), allocate_messages(left.problem, np.ones(1))
     for price in 10.0 ** rng.uniform(0, 5, 300):
