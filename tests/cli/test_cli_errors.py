@@ -159,8 +159,12 @@ def test_a_missing_or_corrupt_model_file_is_refused(refused, files: Files, tmp_p
 
 def test_a_file_that_is_no_model_is_refused_with_what_to_do(refused, files: Files, tmp_path: Path):
     booster = written(tmp_path, "{}", "booster.json")
-    assert "got 'booster.json'; save the fitted model itself, with skops" in refused("explain", booster, files.data, "--row", "0")
-    assert "got 'loans.csv'; name the model before the data" in refused("explain", files.data, files.model, "--row", "0")
+    assert "got 'booster.json'; save the fitted model itself, with skops" in refused(
+        "explain", booster, files.data, "--row", "0"
+    )
+    assert "got 'loans.csv'; name the model before the data" in refused(
+        "explain", files.data, files.model, "--row", "0"
+    )
 
 
 def test_a_model_whose_library_is_missing_says_what_to_install(refused, files: Files, tmp_path: Path):
