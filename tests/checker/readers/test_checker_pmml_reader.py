@@ -72,7 +72,20 @@ def compare(model: PmmlModel, table: pd.DataFrame) -> float:
         assert not (desired & ~possible).any(), (target, table[desired & ~possible])
         assert not (sure & ~desired).any(), (target, table[sure & ~desired])
         open_rows.append((possible & ~sure).mean())
+        assert_order(reading, [np.unique(column[~pd.isna(column)]) for column in columns])
     return float(np.mean(open_rows))
+
+
+def assert_order(reading: SumForm, columns: list[Any]) -> None:
+    """Splits that say so turn once as numbers rise, and terms that say so rise or fall all the way."""
+    parts = [part for margins in reading.alternatives for margin in margins for part in margin.parts]
+    splits = {split for part in parts for tree in part.trees for split in tree.splits if split is not None}
+    for split in splits:
+        answers = split.goes_left(columns[split.column]) if split.turns_once else np.zeros(2)
+        assert np.count_nonzero(answers[1:] != answers[:-1]) <= 1
+    for term in (term for part in parts for term in part.terms if term.monotone):
+        steps = np.diff(term.contribution(columns[term.column]))
+        assert (steps >= 0).all() or (steps <= 0).all()
 
 
 def read(model: PmmlModel, target: EstimatorTarget) -> SumForm:

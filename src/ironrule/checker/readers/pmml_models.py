@@ -88,12 +88,12 @@ class Total:
 
     def to_score(self) -> ScoreSum:
         """The same for decisions."""
-        error = self.error + self.relative_error * (abs(self.offset) + sum(map(decisions.measure_tree, self.trees)))
         size = abs(self.offset) + sum(map(decisions.measure_tree, self.trees))
-        if not size + error < LARGEST_NUMBER:
+        reach = 1.001 * ((1.0 + self.relative_error) * size + self.error) + UNDERFLOW
+        if not reach < LARGEST_NUMBER:
             raise NoReading("its scores may be too large")
-        reach = math.inf if self.terms else 1.001 * (size + error) + UNDERFLOW
-        return ScoreSum(self.offset, self.trees, self.terms, error, self.relative_error, reach)
+        bound = math.inf if self.terms else reach
+        return ScoreSum(self.offset, self.trees, self.terms, self.error, self.relative_error, bound)
 
     def is_on_grid(self) -> bool:
         """Whether every way to add it up in double precision is exact."""
@@ -543,12 +543,13 @@ def _decide_leaves(answer: LeafClasses, target: EstimatorTarget) -> SumForm:
     if answer.shares is None:
         raise NoReading("a tree gives no probabilities")
     chances = answer.spread([float(sum(one[place] for place in wanted)) for one in answer.shares])
-    rounding = (len(wanted) + 8) * DOUBLE_ROUNDOFF
+    rounding = (len(answer.shares[0]) + 8) * DOUBLE_ROUNDOFF
     return decisions.decide_number(ScoreSum(0.0, (chances,), error=rounding), target.threshold)
 
 
 def _decide_scores(answer: ClassScores, target: EstimatorTarget) -> SumForm:
-    wanted, threshold, noise = target.desired_classes, target.threshold, 64 * DOUBLE_ROUNDOFF
+    wanted, threshold = target.desired_classes, target.threshold
+    noise = (4 * len(answer.scores) + 64) * DOUBLE_ROUNDOFF  # of a share, an exponential or a quotient
     if answer.kind == "logit":
         score, is_first = answer.scores[0].to_score(), wanted == (answer.first,)
         if threshold is not None:
