@@ -356,3 +356,14 @@ def test_each_cell_in_doubt_is_asked_about(tree: Tree, wanted: tuple[bool, ...])
         whole = build_sum(case, (Margin(0.0, (LinkedGroup((tree,)),), error=1.0),), cost, 1.0)
         least = min((one for one, is_wanted in zip(costs, wanted, strict=True) if is_wanted), default=math.inf)
         assert search_below(whole, 10.0) == least
+
+
+def test_where_all_changes_are_free_prices_stay_finite() -> None:
+    features = tuple(Feature(f"f{j}", (0, 1), ordered=True) for j in range(2))
+    table, origin = np.array([[False, False], [True, True]]), np.zeros(2, np.int32)
+    case = case_of(constrained_space(features, []), table, origin, origin[None, :])
+    parts = [
+        Margin(0.0, (LinkedGroup((build_stump(j, values),)),)) for j, values in enumerate([[-1.0, 1.0], [1.0, 2.0]])
+    ]
+    whole = build_sum(case, tuple(parts), CostTable((np.zeros(2), np.zeros(2))), 1.0)
+    assert search_below(whole, math.nextafter(0.0, math.inf)) == 0.0

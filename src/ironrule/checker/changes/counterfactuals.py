@@ -38,7 +38,7 @@ from ironrule.checker.changes.document import (
     RegionDocument,
     ScopeClaim,
 )
-from ironrule.checker.changes.search import ChangeProblem, ChangeSearch
+from ironrule.checker.changes.search import ChangeSearch, CheaperChangeProblem
 from ironrule.checker.changes.space import (
     ChangeConditions,
     Numbers,
@@ -420,7 +420,7 @@ class CounterfactualsChecker:
                 break
         raise ClaimUndecided(f"{pieces:,} pieces were looked at, and some stay open")
 
-    def _prepare(self) -> tuple[ChangeConditions, ChangeProblem, ChangePrices, Int32Array]:
+    def _prepare(self) -> tuple[ChangeConditions, CheaperChangeProblem, ChangePrices, Int32Array]:
         """The problem over the domains with the numbers that joined them so far."""
         if self.finer is None:
             space, prices = self.conditions.space, self.build_prices(self.conditions)
@@ -442,7 +442,7 @@ class CounterfactualsChecker:
         build = partial(ChangeConditions.build, self.inputs, self.targets, claim, self.more)
         return self.meaning.get_built((*asked, claim.extended_values, sorted(self.more.items())), build)
 
-    def _add_numbers(self, problem: ChangeProblem, gaps: Sequence[tuple[int, int]], space: CheckerSpace) -> bool:
+    def _add_numbers(self, problem: CheaperChangeProblem, gaps: Sequence[tuple[int, int]], space: CheckerSpace) -> bool:
         """Put numbers into gaps; whether there was room for any."""
         new: dict[str, tuple[Any, ...]] = {}
         for j, atom in gaps:
