@@ -16,8 +16,8 @@ from reading_values import decide
 
 from ironrule import Explainer, ModelError, PmmlModel, check
 from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading, SumForm
-from ironrule.checker.readers.pmml_fields import parse_file
-from ironrule.checker.readers.pmml_models import read_pmml
+from ironrule.checker.readers.pmml.fields import parse_file
+from ironrule.checker.readers.pmml.models import read_pmml
 from pmml_files import CLASSES, NoAnswerError, draw_predicate, draw_scorecard, draw_tree, list_rows, write_file
 
 Rng = np.random.Generator
