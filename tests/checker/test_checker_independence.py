@@ -146,11 +146,17 @@ CHANGE_MODULES = {
 MOST_LINES_OF_CHANGES = 8_650
 
 
-def test_counterfactuals_and_regions_are_checked_by_the_checker_alone(tmp_path: Path) -> None:
+MENU_MODULES = {f"ironrule.checker.changes.{name}" for name in ("menu", "parts")}
+RESTRICTION_MODULES = {f"ironrule.checker.changes.{name}" for name in ("infeasibility", "parts")}
+
+
+def test_documents_of_changes_are_checked_by_the_checker_alone(tmp_path: Path) -> None:
     past = rows(4, 3, 3, 2)
     explainer = Explainer(linear(SLOPES, [-2.0]), past, domain="seen")
     found = explainer.counterfactuals(20)
     documents = {"changes": found, "region": explainer.counterfactual_region(found[0]), "rule": explainer.explain(20)}
+    documents["menu"] = explainer.change_menu(20)
+    documents["none"] = explainer.find_forbidding_restrictions(20, features_to_vary=[])
     loaded = {}
     for name, document in documents.items():
         path = tmp_path / f"{name}.json"
@@ -166,6 +172,8 @@ assert found.status == "proven", str(found)
     assert not loaded["rule"].keys() & CHANGE_MODULES
     assert loaded["changes"].keys() - loaded["rule"].keys() == CHANGE_MODULES
     assert sum(loaded["changes"].values()) <= MOST_LINES_OF_CHANGES, sum(loaded["changes"].values())
+    assert loaded["menu"].keys() - loaded["changes"].keys() == MENU_MODULES
+    assert loaded["none"].keys() - loaded["changes"].keys() == RESTRICTION_MODULES
 
 
 READERS = {  # what a check of such a model loads besides
