@@ -46,10 +46,7 @@ COLUMNWISE_TRANSFORMERS = FEATURE_SELECTORS | MONOTONE_TRANSFORMERS | ENCODERS |
 HYPERPARAMETER_SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 STEP_CONTAINERS = {"Pipeline": "steps", "FeatureUnion": "transformer_list", "ColumnTransformer": "transformers_"}
 FILES = ("PmmlModel", "OnnxModel")  # of these the first may be read with its steps, where nothing stands before it
-FILE_PREPARATIONS = (
-    "OnnxPreparation",
-    "PmmlPreparation",
-)  # a file's first steps, run; if they mix columns, tables show it
+FILE_PREPARATIONS = ("OnnxPreparation", "PmmlPreparation")  # first steps, run as they are; tables show if they mix
 CHECKED_POINTS = 2048
 CHECKED_ALONE = 16
 MAX_TABULATED_ROWS = 4_000_000

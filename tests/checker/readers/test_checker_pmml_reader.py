@@ -393,7 +393,7 @@ def test_rules_about_files_are_checked_by_the_own_reading(name: str, domain: str
     predicate = '<SimplePredicate field="x" operator="lessThan" value="2"/>'
     model = PmmlModel(write_file(text.replace("{predicate}", predicate).replace("{score}", "0")))
     table = list_hard_rows(np.random.default_rng(0), missing=name == "chain")[list(model.feature_names_in_)]
-    options = {} if domain is None else {"domain": domain}
+    options: dict[str, Any] = {} if domain is None else {"domain": domain}
     explainer = Explainer(model, table, threshold=threshold, **options)
     denied = int(np.flatnonzero(~explainer.outcomes)[0])
     found = check(explainer.explain(denied), model, table, threshold=threshold)
