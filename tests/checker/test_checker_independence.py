@@ -198,13 +198,15 @@ def test_no_reader_makes_a_check_large(readers: str) -> None:
     assert sum(loaded.values()) <= MOST_LINES, loaded
 
 
-PMML_MODULES = {f"ironrule.checker.readers.{name}" for name in ("pmml_fields", "pmml_models", "pmml_predicates")}
+PMML_MODULES = {
+    f"ironrule.checker.readers.{name}" for name in ("pmml", "pmml.fields", "pmml.models", "pmml.predicates")
+}
 MOST_LINES_OF_PMML = 7_400
 
 
 def test_the_reader_of_pmml_files_is_loaded_for_them_alone() -> None:
     loaded = load("import ironrule.checker.checker, ironrule.checker.bounds.sum_bounds")
-    everything = "ironrule.checker.checker, ironrule.checker.bounds.sum_bounds, ironrule.checker.readers.pmml_models"
+    everything = "ironrule.checker.checker, ironrule.checker.bounds.sum_bounds, ironrule.checker.readers.pmml.models"
     with_reader = load(f"import {everything}")
     own = {"ironrule.checker.readers.boosted_trees", "ironrule.checker.readers.decisions"}
     assert with_reader.keys() - loaded.keys() == PMML_MODULES | own

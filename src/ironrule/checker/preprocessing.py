@@ -46,7 +46,7 @@ COLUMNWISE_TRANSFORMERS = FEATURE_SELECTORS | MONOTONE_TRANSFORMERS | ENCODERS |
 HYPERPARAMETER_SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 STEP_CONTAINERS = {"Pipeline": "steps", "FeatureUnion": "transformer_list", "ColumnTransformer": "transformers_"}
 FILES = ("PmmlModel", "OnnxModel")  # of these the first may be read with its steps, where nothing stands before it
-FILE_PREPARATIONS = ("OnnxPreparation", "PmmlPreparation")  # the steps of a file before its last one, run as they are
+FILE_PREPARATIONS = ("OnnxPreparation", "PmmlPreparation")  # first steps, run as they are; tables show if they mix
 CHECKED_POINTS = 2048
 CHECKED_ALONE = 16
 MAX_TABULATED_ROWS = 4_000_000
@@ -124,12 +124,10 @@ def _list_transformers(steps: Iterable[Any]) -> Iterator[Any]:
 
 def _require_columnwise(step: Any) -> None:
     name = identify_class("sklearn", step)
-    if identify_class("ironrule", step) in FILE_PREPARATIONS:
-        return  # whether it mixes columns shows when it is tabulated
     if name == "FunctionTransformer":
         if not _is_elementwise(step.func) and getattr(step, "n_features_in_", 0) != 1:
             raise NoReading("a FunctionTransformer runs a function that may mix columns")
-    elif name not in COLUMNWISE_TRANSFORMERS:
+    elif name not in COLUMNWISE_TRANSFORMERS and identify_class("ironrule", step) not in FILE_PREPARATIONS:
         raise NoReading(f"the step {type(step).__name__} mixes columns, or may")
 
 

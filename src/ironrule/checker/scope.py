@@ -171,13 +171,10 @@ class CheckScope:
             return self._read_model(model, user_model, whole_files=False)
         gaps: GapMasks = {}
         if self.intervals:
-            carried = user_model.column_features
+            carried, across, space = user_model.column_features, bounds.reaches_across_gaps, self.space
             unordered = preparation.find_unordered_columns(len(carried))
-            require_ordered_intervals({carried[column]: reason for column, reason in unordered.items()}, self.space)
-            across = bounds.reaches_across_gaps
-            gaps = (
-                find_network_gaps(columns, self.space) if across else find_dominated_gaps(reading, columns, self.space)
-            )
+            require_ordered_intervals({carried[column]: reason for column, reason in unordered.items()}, space)
+            gaps = find_network_gaps(columns, space) if across else find_dominated_gaps(reading, columns, space)
         if not self._agrees_with_model(bounds, user_model):
             raise NoReading("its reading decides otherwise than the model itself")
         return ModelWithBounds(user_model, bounds, source, gaps)

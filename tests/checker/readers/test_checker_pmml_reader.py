@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 from reading_values import decide
 
-from ironrule import Explainer, ModelError, PmmlModel, check
+from ironrule import Explainer, PmmlModel, check
 from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading, SumForm
-from ironrule.checker.readers.pmml_fields import parse_file
-from ironrule.checker.readers.pmml_models import read_pmml
+from ironrule.checker.readers.pmml.fields import parse_file
+from ironrule.checker.readers.pmml.models import read_pmml
 from pmml_files import CLASSES, NoAnswerError, draw_predicate, draw_scorecard, draw_tree, list_rows, write_file
 
 Rng = np.random.Generator
@@ -338,8 +338,9 @@ def test_scores_of_whole_points_are_decided_on_the_threshold_too() -> None:
     model = PmmlModel(write_file(WHOLE_POINTS))
     assert model.predict(pd.DataFrame({"x": x, "y": y})).tolist() == scores.tolist()
     for level in np.unique([*scores, *(scores + 1e-9)]).tolist():
-        for direction, desired in (("above", scores > level), ("below", scores < level)):
-            possible, sure = decide(read(model, EstimatorTarget((), level, direction)), [x, y])
+        above, below = EstimatorTarget((), level), EstimatorTarget((), level, "below")
+        for target, desired in ((above, scores > level), (below, scores < level)):
+            possible, sure = decide(read(model, target), [x, y])
             assert possible.tolist() == sure.tolist() == desired.tolist()
 
 
@@ -382,25 +383,21 @@ def test_a_file_with_a_doctype_is_refused_by_the_checker_itself(encoding: str) -
         parse_file(b"<PMML>")
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_rules_about_files_are_checked_by_the_own_reading(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    card, _ = draw_scorecard(rng)
-    text, _ = draw_tree(rng, ["bad", "good"], 'functionName="classification"')
-    rows = pd.DataFrame(list_rows(missing=False)).astype({"x": float, "y": float, "c": object})
-    files = (PmmlModel(write_file(card)), {}), (PmmlModel(write_file(text, target=CLASSES)), {"desired": "good"})
-    for model, target in files:
-        table = rows[list(model.feature_names_in_)].drop_duplicates()
-        try:
-            answers = model.predict(table)
-        except ModelError:
-            continue
-        asked = target or {"threshold": float(np.median(answers))}
-        explainer = Explainer(model, table, **asked)
-        if explainer.outcomes.all() or not explainer.outcomes.any():
-            continue
-        found = check(explainer.explain(int(np.flatnonzero(~explainer.outcomes)[0])), model, table, **asked)
-        assert (found.status, found.reading) == ("proven", "own"), str(found)
+RULES = {"points": (WHOLE_POINTS, 5.5), "chain": (NESTED, 0.8), "tree": (TREE, 0.5)}
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("domain", ["seen", None])
+def test_rules_about_files_are_checked_by_the_own_reading(name: str, domain: str | None) -> None:
+    text, threshold = RULES[name]
+    predicate = '<SimplePredicate field="x" operator="lessThan" value="2"/>'
+    model = PmmlModel(write_file(text.replace("{predicate}", predicate).replace("{score}", "0")))
+    table = list_hard_rows(np.random.default_rng(0), missing=name == "chain")[list(model.feature_names_in_)]
+    options: dict[str, Any] = {} if domain is None else {"domain": domain}
+    explainer = Explainer(model, table, threshold=threshold, **options)
+    denied = int(np.flatnonzero(~explainer.outcomes)[0])
+    found = check(explainer.explain(denied), model, table, threshold=threshold)
+    assert (found.status, found.reading) == ("proven", "own"), str(found)
 
 
 def test_what_the_checker_does_not_read_is_still_borrowed() -> None:

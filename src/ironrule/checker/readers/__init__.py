@@ -6,5 +6,5 @@ network_form         the same for neural networks
 decisions            from raw scores to margins, with rounding
 boosted_trees        what the readers of the boosting libraries share
 sklearn_outputs      what the readers of scikit-learn share
-all others           one file for each kind of model
+all others           one file for each kind of model, for PMML a folder
 """

@@ -33,7 +33,7 @@ READERS = (  # the library, what the class's name begins with, and the module an
     ("catboost", ("",), "catboost_models.read_catboost"),
     ("ironrule", ("OnnxNetwork",), "onnx_networks.read_onnx"),
     ("ironrule", ("OnnxModel",), "onnx_trees.read_onnx_trees"),
-    ("ironrule", ("PmmlModel",), "pmml_models.read_pmml"),
+    ("ironrule", ("PmmlModel",), "pmml.models.read_pmml"),
 )
 ABSENT_VALUES = {"xgboost": math.nan}  # what libraries take an entry for that a sparse matrix does not store; others: 0
 
@@ -83,7 +83,7 @@ def read_estimator(estimator: Any, target: EstimatorTarget) -> Reading:
 
 def load_reader(reader: str) -> Any:
     """A function of one of the modules here, by both names."""
-    module, function = reader.split(".")
+    module, function = reader.rsplit(".", 1)
     return getattr(import_module(f"ironrule.checker.readers.{module}"), function)
 
 

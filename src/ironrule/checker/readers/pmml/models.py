@@ -29,7 +29,7 @@ from ironrule.checker.readers.normal_form import (
     SumForm,
     SumMargin,
 )
-from ironrule.checker.readers.pmml_fields import (
+from ironrule.checker.readers.pmml.fields import (
     PmmlField,
     get_attribute,
     get_number,
@@ -40,7 +40,7 @@ from ironrule.checker.readers.pmml_fields import (
     read_derived_field,
     treat_field,
 )
-from ironrule.checker.readers.pmml_predicates import PREDICATES, Question, QuestionGraph
+from ironrule.checker.readers.pmml.predicates import PREDICATES, Question, QuestionGraph
 from ironrule.checker.readers.registry import identify_class
 
 MODELS = ("Scorecard", "TreeModel", "RegressionModel", "MiningModel")
@@ -93,7 +93,9 @@ class Total:
         if not reach < LARGEST_NUMBER:
             raise NoReading("its scores may be too large")
         bound = math.inf if self.terms else reach
-        return ScoreSum(self.offset, self.trees, self.terms, self.error, self.relative_error, bound)
+        return ScoreSum(
+            self.offset, self.trees, self.terms, error=self.error, relative_error=self.relative_error, size_bound=bound
+        )
 
     def is_on_grid(self) -> bool:
         """Whether every way to add it up in double precision is exact."""
@@ -114,7 +116,7 @@ def add_up(parts: Sequence[tuple[float, Total]], constant: float = 0.0) -> Total
     trees = tuple(tree.scale(factor) for factor, one in parts for tree in one.trees)
     terms = tuple(_scale_term(term, factor) for factor, one in parts for term in one.terms)
     plain = all(one.plain and factor == 1.0 for factor, one in parts)
-    return Total(math.fsum(offsets), trees, terms, error, relative, plain)
+    return Total(math.fsum(offsets), trees, terms, error=error, relative_error=relative, plain=plain)
 
 
 def _scale_term(term: ColumnTerm, factor: float) -> ColumnTerm:
@@ -144,7 +146,7 @@ class LeafClasses:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClassScores:
+class ClassTotals:
     """A classification by the largest of several scores. ``kind``: shares are the probabilities, votes are whole ones
     in ``count`` members, softmax and logit (whose one score is of the class ``first``) give them.
     """
@@ -155,7 +157,7 @@ class ClassScores:
     count: int = 1
 
 
-Answer = Number | LeafClasses | ClassScores
+Answer = Number | LeafClasses | ClassTotals
 
 
 def read_pmml(estimator: Any, target: EstimatorTarget) -> SumForm | None:
@@ -375,9 +377,9 @@ class _ModelReader:
         if sorted(places) != list(range(len(self.labels))):
             raise NoReading("a classification must have a table for every class")
         if method == "softmax":
-            return ClassScores("softmax", [totals[places.index(place)] for place in range(len(places))])
+            return ClassTotals("softmax", [totals[places.index(place)] for place in range(len(places))])
         if method == "logit" and len(places) == 2:  # the first table's class; the other has the rest
-            return ClassScores("logit", totals[:1], first=places[0])
+            return ClassTotals("logit", totals[:1], first=places[0])
         raise NoReading(f"a classification with the normalization {method} is not read")
 
     def _read_ensemble(self, model: Element, fields: Mapping[str, Any]) -> Answer:
@@ -408,7 +410,7 @@ class _ModelReader:
             raise NoReading("an ensemble of such classifications is not read")
         return self._put_together(method, trees, shares)
 
-    def _put_together(self, method: str, trees: Sequence[LeafClasses], shares: Sequence[float]) -> ClassScores:
+    def _put_together(self, method: str, trees: Sequence[LeafClasses], shares: Sequence[float]) -> ClassTotals:
         places, votes = range(len(self.labels)), method.endswith("Vote")
         if method not in ("average", "weightedAverage", "majorityVote", "weightedMajorityVote"):
             raise NoReading(f"a classification by {method} is not read")
@@ -422,7 +424,7 @@ class _ModelReader:
 
         factors = [1.0] * len(trees) if method == "majorityVote" else shares
         scores = [add_up([(f, build(one, place)) for f, one in zip(factors, trees, strict=True)]) for place in places]
-        return ClassScores("votes" if method == "majorityVote" else "shares", scores, count=len(trees))
+        return ClassTotals("votes" if method == "majorityVote" else "shares", scores, count=len(trees))
 
 
 def _list_outputs(model: Element, answer: Answer) -> dict[str, Any]:
@@ -547,7 +549,7 @@ def _decide_leaves(answer: LeafClasses, target: EstimatorTarget) -> SumForm:
     return decisions.decide_number(ScoreSum(0.0, (chances,), error=rounding), target.threshold)
 
 
-def _decide_scores(answer: ClassScores, target: EstimatorTarget) -> SumForm:
+def _decide_scores(answer: ClassTotals, target: EstimatorTarget) -> SumForm:
     wanted, threshold = target.desired_classes, target.threshold
     noise = (4 * len(answer.scores) + 64) * DOUBLE_ROUNDOFF  # of a share, an exponential or a quotient
     if answer.kind == "logit":

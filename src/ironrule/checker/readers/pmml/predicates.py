@@ -18,7 +18,7 @@ import numpy as np
 from ironrule.checker.arrays import AnyArray, BoolArray
 from ironrule.checker.readers import boosted_trees
 from ironrule.checker.readers.normal_form import NoReading, RegressionTree, Split
-from ironrule.checker.readers.pmml_fields import (
+from ironrule.checker.readers.pmml.fields import (
     Constant,
     PmmlField,
     find_listed,
