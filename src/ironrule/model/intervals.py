@@ -231,11 +231,20 @@ class RefinedSpace:
     obstacles: Mapping[str, str]
 
 
-def refine_space(space: Space, models: Sequence[Any], reads: Sequence[TabulatedModel], table: Table) -> RefinedSpace:
-    """The space with every place added at which a model or a constraint tells numbers apart."""
+def refine_space(
+    space: Space,
+    models: Sequence[Any],
+    reads: Sequence[TabulatedModel],
+    table: Table,
+    joint: Sequence[TabulatedModel] = (),
+) -> RefinedSpace:
+    """The space with every place added at which a model or a constraint tells numbers apart.
+
+    ``joint``: what some of the models desire together. Their sums must all rise or all fall with a number, too.
+    """
     unordered = _find_unordered_features(space, models, table)
     numbers = [j for j, feature in enumerate(space.features) if feature.can_be_interval]
-    reasons = {j: unordered.get(j) or _find_obstacle(space, reads, j) for j in numbers}
+    reasons = {j: unordered.get(j) or _find_obstacle(space, reads, joint, j) for j in numbers}
     obstacles = {j: reason for j, reason in reasons.items() if reason is not None}
     # A constraint may tie features together such that none of them can be an interval: they are left out, and the
     # rest is tried again.
@@ -303,7 +312,9 @@ def _round_near(number: float, length: float, feature: Feature) -> Any:
     return round(number, digits) + 0.0  # no negative zero
 
 
-def _find_obstacle(space: Space, reads: Sequence[TabulatedModel], j: int) -> str | None:
+def _find_obstacle(
+    space: Space, reads: Sequence[TabulatedModel], joint: Sequence[TabulatedModel], j: int
+) -> str | None:
     """Why the places where models tell numbers of a feature apart cannot all be found; None if they can."""
     feature = space.features[j]
     if feature.interval is False:
@@ -317,6 +328,8 @@ def _find_obstacle(space: Space, reads: Sequence[TabulatedModel], j: int) -> str
             else:
                 _require_monotone_terms(space, read, j)
                 _start_split_search(feature, j, read)
+        for read in joint:
+            _require_monotone_terms(space, read, j)
     except Unreadable as reason:
         return str(reason)
     return None
