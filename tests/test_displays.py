@@ -22,7 +22,8 @@ LABELS = {"income": {"label": "Monthly income", "unit": "EUR"}, "outcomes": {"0"
 MAX_ONE_LINE = 700
 VERDICT_WORDS = ("proven", "refuted", "unrefuted", "bounded")
 SETTINGS = {"Budget", "Cost", "LadderOptions", "NoticeOptions", "Role", "RoleGuesses", "Target", "DecisionTarget"} | {
-    "RuleRestrictions"
+    "RuleRestrictions",
+    "ReportOptions",
 }  # shown as the call that makes them
 # What users make themselves and hand over: the algorithms, oracles, solvers and models of their own.
 GIVEN = ("ironrule.oracles.", "ironrule.search.", "ironrule.model.wrappers.")
@@ -71,7 +72,7 @@ def shown() -> dict[str, Any]:
         ironrule.Cost("l1"), ironrule.Budget(seconds=3), ironrule.Target(1), ironrule.LadderOptions(most=3),
         ironrule.NoticeOptions(most=2), ladder.reasons()[0],
         ironrule.DiagnosisFinding(feature="income", kind="outlier", sentence="Without income above 900, two would do."),
-        ironrule.Quality.MINIMUM,
+        ironrule.Quality.MINIMUM, batch.compare(batch), ironrule.ReportOptions(language="de"),
     ]  # fmt: skip
     return {f"{type(value).__name__} {place}": value for place, value in enumerate(values)}
 

@@ -25,11 +25,12 @@ from ironrule.cli.commands.demo import (
     DESIRED_CLASS,
     build_boosting_model,
     build_demo_model,
-    load_demo_labels,
 )
+from ironrule.data import load_german_labels
 from ironrule.server.app import bind_socket, build_server, create_app
 from ironrule.server.served_model import ServedModel
 from ironrule.server.settings import ServerSettings
+from ironrule.space.labels import Labels
 
 FOLDER = Path(__file__).parents[1] / "docs" / "server"
 CHROMIUM = "/usr/bin/chromium"
@@ -188,10 +189,10 @@ def serve(served_model: ServedModel, folder: str, name: str) -> Iterator[str]:
 def build_served_models() -> list[tuple[ServedModel, Callable[[Camera, str], None]]]:
     """What is served, and what is visited there."""
     model, data, space = build_demo_model()
-    shared = {"space": space.with_labels(load_demo_labels())}
+    shared = {"space": space.with_labels(Labels.from_dict(load_german_labels()))}
     tree = ServedModel.from_model(model, data, "German credit", shared, desired=DESIRED_CLASS)
     model, data, space, is_fresh = build_boosting_model()
-    more = {"space": space.with_labels(load_demo_labels()), "measure": is_fresh}
+    more = {"space": space.with_labels(Labels.from_dict(load_german_labels())), "measure": is_fresh}
     boosting = ServedModel.from_model(model, data, "German credit", more, desired=DESIRED_CLASS)
     return [(tree, walk), (boosting, visit_short_rules)]
 

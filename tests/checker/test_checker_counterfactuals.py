@@ -6,19 +6,14 @@ import copy
 import itertools
 import json
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from change_examples import BUILDERS, Document, failing, fit, make_table, rewrite, write_changes
 from handmade_models import SLOPES, linear, rows
 from hypothesis import given, settings, strategies as st
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.neural_network import MLPClassifier
-from sklearn.tree import DecisionTreeClassifier
 
 from ironrule import Checker, Cost, Explainer, Target, check
 from ironrule.errors import InputError
@@ -26,14 +21,6 @@ from ironrule.results.changes.region import CounterfactualRegion
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.verdict.digest import add_digest
 
-Document = dict[str, Any]
-BUILDERS: dict[str, Callable[[], Any]] = {
-    "tree": lambda: DecisionTreeClassifier(max_depth=4, random_state=0),
-    "boosted": lambda: GradientBoostingClassifier(n_estimators=8, max_depth=3, random_state=0),
-    "forest": lambda: RandomForestClassifier(6, max_depth=4, random_state=0),
-    "logistic": LogisticRegression,
-    "network": lambda: MLPClassifier((5,), solver="lbfgs", max_iter=80, random_state=0),
-}
 COSTS = {
     "default": Cost(),
     "fewest by percentile": Cost("fewest", scale="percentile", prices={"x0": 2.0}),
@@ -44,44 +31,10 @@ COSTS = {
 }
 
 
-def make_table(seed: int, count: int = 120) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of a grid, and classes that mostly follow a slope."""
-    rng = np.random.default_rng(seed)
-    table = rng.integers(0, [5, 4, 4], size=(count, 3)) * np.array([1.0, 0.5, 3.0])
-    score = (table - table.mean(axis=0)) / table.std(axis=0) @ rng.normal(size=3) + rng.normal(size=count) / 3
-    return table, (score > np.quantile(score, 0.7)).astype(int)
-
-
-def fit(kind: str, seed: int = 1) -> tuple[Any, np.ndarray, np.ndarray]:
-    """A model, its data, and a row that it denies."""
-    table, classes = make_table(seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # any network will do
-        model = BUILDERS[kind]().fit(table, classes)
-    return model, table, table[np.asarray(model.predict(table)) == 0][3]
-
-
-def rewrite(document: Document, **fields: Any) -> Document:
-    """The document with other fields, and a fresh digest."""
-    return add_digest({**copy.deepcopy(document), **fields})
-
-
-def write_changes(row: np.ndarray, point: np.ndarray) -> Document:
-    """A counterfactual as documents have it."""
-    moved = [(f"x{j}", old, new) for j, (old, new) in enumerate(zip(row.tolist(), point.tolist(), strict=True))]
-    changes = [{"feature": name, "before": old, "after": new} for name, old, new in moved if old != new]
-    return {"values": {name: new for name, _, new in moved}, "changes": changes}
-
-
 def claim(document: Document, *items: Document) -> Document:
     """The document with other counterfactuals, said to be the nearest, exactly."""
     scope = {**document["scope"], "k": max(1, len(items))}
     return rewrite(document, counterfactuals=list(items), proven=True, resolution=0.0, domains={}, scope=scope)
-
-
-def failing(found: Any) -> list[str]:
-    """The claims that fail."""
-    return [finding.claim for finding in found.failures]
 
 
 @pytest.mark.parametrize("kind", BUILDERS)

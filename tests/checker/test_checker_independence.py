@@ -146,11 +146,17 @@ CHANGE_MODULES = {
 MOST_LINES_OF_CHANGES = 8_650
 
 
-def test_counterfactuals_and_regions_are_checked_by_the_checker_alone(tmp_path: Path) -> None:
+MENU_MODULES = {f"ironrule.checker.changes.{name}" for name in ("menu", "parts")}
+RESTRICTION_MODULES = {f"ironrule.checker.changes.{name}" for name in ("infeasibility", "parts")}
+
+
+def test_documents_of_changes_are_checked_by_the_checker_alone(tmp_path: Path) -> None:
     past = rows(4, 3, 3, 2)
     explainer = Explainer(linear(SLOPES, [-2.0]), past, domain="seen")
     found = explainer.counterfactuals(20)
     documents = {"changes": found, "region": explainer.counterfactual_region(found[0]), "rule": explainer.explain(20)}
+    documents["menu"] = explainer.change_menu(20)
+    documents["none"] = explainer.find_forbidding_restrictions(20, features_to_vary=[])
     loaded = {}
     for name, document in documents.items():
         path = tmp_path / f"{name}.json"
@@ -166,6 +172,8 @@ assert found.status == "proven", str(found)
     assert not loaded["rule"].keys() & CHANGE_MODULES
     assert loaded["changes"].keys() - loaded["rule"].keys() == CHANGE_MODULES
     assert sum(loaded["changes"].values()) <= MOST_LINES_OF_CHANGES, sum(loaded["changes"].values())
+    assert loaded["menu"].keys() - loaded["changes"].keys() == MENU_MODULES
+    assert loaded["none"].keys() - loaded["changes"].keys() == RESTRICTION_MODULES
 
 
 READERS = {  # what a check of such a model loads besides
@@ -188,6 +196,20 @@ def test_no_reader_makes_a_check_large(readers: str) -> None:
     loaded = load("\n".join(f"import ironrule.checker.{name}" for name in ("checker", f"bounds.{bounds}", *modules)))
     assert [module for module in loaded if module != "ironrule" and not below(module, OWN)] == []
     assert sum(loaded.values()) <= MOST_LINES, loaded
+
+
+PMML_MODULES = {f"ironrule.checker.readers.{name}" for name in ("pmml_fields", "pmml_models", "pmml_predicates")}
+MOST_LINES_OF_PMML = 7_400
+
+
+def test_the_reader_of_pmml_files_is_loaded_for_them_alone() -> None:
+    loaded = load("import ironrule.checker.checker, ironrule.checker.bounds.sum_bounds")
+    everything = "ironrule.checker.checker, ironrule.checker.bounds.sum_bounds, ironrule.checker.readers.pmml_models"
+    with_reader = load(f"import {everything}")
+    own = {"ironrule.checker.readers.boosted_trees", "ironrule.checker.readers.decisions"}
+    assert with_reader.keys() - loaded.keys() == PMML_MODULES | own
+    assert [module for module in with_reader if module != "ironrule" and not below(module, OWN)] == []
+    assert sum(with_reader.values()) <= MOST_LINES_OF_PMML, sum(with_reader.values())
 
 
 def test_what_else_is_loaded_would_be_noticed() -> None:

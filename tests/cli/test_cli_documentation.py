@@ -48,3 +48,18 @@ def test_the_commands_print_what_the_document_shows(page: str, run, tmp_path: Pa
             want, got = (SECONDS.sub("0.00 s.", text.strip("\n") + "\n") for text in texts)
             assert doctest.OutputChecker().check_output(want, got, doctest.ELLIPSIS), (command, want, got)
     assert set(shown) == set(SHOWN[page])
+
+
+def test_the_commands_of_the_readme_work_one_after_the_other(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    block = next(block for block in read_blocks("../README.md", "console") if "init --example" in block)
+    for line in block.splitlines()[1:]:  # the first one installs
+        name, *arguments = shlex.split(line)
+        if name == "cd":
+            monkeypatch.chdir(tmp_path / arguments[0])
+        else:
+            assert name == "ironrule"
+            result = run(*arguments)
+            assert result.code == 0, (line, result.err)
+    there = {path.name for path in Path.cwd().iterdir()}
+    assert {"why.json", "why.html", "notice.html", "denials", "credit.ironrule"} <= there

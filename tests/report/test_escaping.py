@@ -52,6 +52,8 @@ REPORTS: dict[str, tuple[Render, set[str]]] = {  # with the texts that must be f
     "notebook explanation": (lambda _, e: e._repr_html_(), {VALUE, LABEL, UNIT, PAID}),
     "notebook explainer": (lambda x, _: x._repr_html_(), {PAID}),
     "notebook batch": (lambda x, _: x.explain_many([0], workers=1, progress=False)._repr_html_(), {LABEL, VALUE}),
+    "comparison of batches": (lambda x, _: compare_batches(x).to_html(), {LABEL, VALUE}),
+    "notebook comparison": (lambda x, _: compare_batches(x)._repr_html_(), {FEATURE}),
     "notebook counterfactuals": (lambda x, _: x.counterfactuals(ROW)._repr_html_(), {LABEL, VALUE}),
     "notebook judgement": (lambda x, e: x.judge(ROW, e.rule)._repr_html_(), {LABEL, VALUE, PAID}),
     "notebook diagnosis": (lambda x, e: x.diagnose(e)._repr_html_(), {LABEL, VALUE}),
@@ -78,6 +80,11 @@ EVIL_CATALOGUE = NoticeOptions(
 def make_ladder(explainer: ironrule.Explainer) -> ironrule.Ladder:
     """A ladder whose last rung has a reason about each feature, and whose short rule leads."""
     return explainer.ladder(ROW, 1, at_least=0.01)
+
+
+def compare_batches(explainer: ironrule.Explainer) -> ironrule.BatchComparison:
+    batch = explainer.explain_many([0], workers=1, progress=False)
+    return batch.compare(batch)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ models, tables and constraints by itself. docs/certificates.md says what is chec
     user_models      how the user's models are asked, and how their answers become decisions
     preprocessing    the steps before the estimator, and the columns that it sees
     intervals        whether what holds at the values of a domain holds between them
-    changes/         counterfactuals and regions: loaded for these alone
+    changes/         counterfactuals, regions, menus and forbidding restrictions: loaded for these alone
     space/           tables, features, constraints, and tables laid out again for a model
     readers/         how the models of each library are read
     bounds/          pieces of a box, and upper bounds of a reading's margins over them

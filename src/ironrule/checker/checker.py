@@ -32,7 +32,7 @@ MAX_CACHED_SCOPES = 8
 
 
 class Checker:
-    """Checks explanations, ladders, counterfactuals and regions of one model, made once for many of them.
+    """Checks explanations, ladders and documents of changes of one model, made once for many of them.
 
     Takes the model, the data, the space and the constraints as an :class:`~ironrule.Explainer` does. What counts as
     desired stands in each document; ``desired``, ``threshold`` and ``margin`` say what the caller means, and an
@@ -71,7 +71,7 @@ class Checker:
         self._margin = None if margin is None else parse_target(None, None, margin).margin
         self._scopes: dict[str, CheckScope] = {}
         self._measure, self._known_rows = measure, dict[Any, Any]()  # of ladders
-        self._known_changes = dict[str, Any]()  # of counterfactuals and regions
+        self._known_changes = dict[str, Any]()  # of documents of changes
 
     def check(self, explanation: Any) -> Check:
         """Check every claim of a result, its plain data or its JSON; raises InputError for what is none of these."""
@@ -204,10 +204,11 @@ def check(
     allow_shared_reading: bool = True,
     measure: Any = None,
 ) -> Check:
-    """Check every claim of an explanation, a ladder, counterfactuals or a region against a model and the past rows.
+    """Check every claim of an explanation, a ladder or a document of changes against a model and the past rows.
 
-    ``explanation`` is an Explanation, a Ladder, Counterfactuals or a CounterfactualRegion, its plain data or its JSON;
-    the other arguments are those of :class:`Checker`. Raises InputError if the document is malformed.
+    ``explanation`` is an Explanation, a Ladder, Counterfactuals, a CounterfactualRegion, a ChangeMenu or an
+    Infeasibility, its plain data or its JSON; the other arguments are those of :class:`Checker`. Raises InputError if
+    the document is malformed.
     """
     checker = Checker(
         model,

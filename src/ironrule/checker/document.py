@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn
 from ironrule.errors import InputError, build_format_error
 
 if TYPE_CHECKING:
-    from ironrule.checker.changes.document import CounterfactualsDocument, RegionDocument
+    from ironrule.checker.changes.document import ChangeDocument
     from ironrule.checker.ladder_document import LadderDocument
 
 FORMAT = 5
@@ -158,13 +158,16 @@ class ExplanationDocument:
     changes: ChangesClaim | None = None
 
 
-def parse_document(given: Any) -> ExplanationDocument | LadderDocument | CounterfactualsDocument | RegionDocument:
+CHANGE_FORMATS = {"counterfactuals_format", "region_format", "menu_format", "infeasibility_format"}
+
+
+def parse_document(given: Any) -> ExplanationDocument | LadderDocument | ChangeDocument:
     """The document in a result of any kind, its plain data or its JSON; raises InputError if it is malformed."""
     try:
         data = _load_json(given)
     except MALFORMED as error:
         raise InputError(f"malformed explanation: {error}") from None
-    if isinstance(data, dict) and ("counterfactuals_format" in data or "region_format" in data):
+    if isinstance(data, dict) and data.keys() & CHANGE_FORMATS:
         from ironrule.checker.changes.document import parse_change_document
 
         return parse_change_document(data)

@@ -45,7 +45,7 @@ COLUMNWISE_TRANSFORMERS = FEATURE_SELECTORS | MONOTONE_TRANSFORMERS | ENCODERS |
 )  # fmt: skip
 HYPERPARAMETER_SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 STEP_CONTAINERS = {"Pipeline": "steps", "FeatureUnion": "transformer_list", "ColumnTransformer": "transformers_"}
-FILE_MODELS = ("OnnxModel", "PmmlModel")
+FILES = ("PmmlModel", "OnnxModel")  # of these the first may be read with its steps, where nothing stands before it
 FILE_PREPARATIONS = ("OnnxPreparation", "PmmlPreparation")  # the steps of a file before its last one, run as they are
 CHECKED_POINTS = 2048
 CHECKED_ALONE = 16
@@ -79,8 +79,8 @@ class ColumnwisePreprocessing:
         return unordered
 
 
-def split_pipeline(model: Any) -> tuple[ColumnwisePreprocessing, Any]:
-    """What prepares a table for the final estimator, and that estimator; raises NoReading."""
+def split_pipeline(model: Any, *, whole_files: bool = False) -> tuple[ColumnwisePreprocessing, Any]:
+    """What prepares a table for the final estimator, and that estimator, maybe a PMML file; raises NoReading."""
     steps: list[Any] = []
     wrappers: list[Any] = []
     while True:
@@ -97,7 +97,7 @@ def split_pipeline(model: Any) -> tuple[ColumnwisePreprocessing, Any]:
         elif name == "Pipeline":
             *before, (_, model) = model.steps
             steps += [step for _, step in before if not _is_no_operation(step)]
-        elif identify_class("ironrule", model) in FILE_MODELS and model.preparation is not None:
+        elif identify_class("ironrule", model) in FILES[whole_files and not steps :] and model.preparation is not None:
             steps.append(model.preparation)
             model = model.final
         else:

@@ -12,6 +12,7 @@ from ironrule.errors import escape_controls
 FindingStatus = Literal["holds", "fails", "undecided"]
 CheckStatus = Literal["proven", "holds", "refuted", "undecided"]
 ReadingSource = Literal["own", "shared", "none"]
+DocumentKind = Literal["explanation", "ladder", "counterfactuals", "region", "menu", "infeasibility"]
 STATUS_COLOURS = {"proven": "#1b6e3c", "holds": "#1f5a8a", "undecided": "#8a5a00", "refuted": "#a1260d"}
 STATUS_MEANINGS = {
     "proven": "Every claim was checked against the model, and the rule has no exception",
@@ -68,7 +69,7 @@ class Check:
     findings: tuple[Finding, ...]
     reading: ReadingSource = "none"
     notes: tuple[str, ...] = ()
-    document: Literal["explanation", "ladder", "counterfactuals", "region"] = "explanation"
+    document: DocumentKind = "explanation"
 
     @property
     def status(self) -> CheckStatus:
@@ -88,7 +89,7 @@ class Check:
     @property
     def meaning(self) -> str:
         """What the status means, in a sentence."""
-        if self.document in ("counterfactuals", "region"):
+        if self.document not in ("explanation", "ladder"):
             from ironrule.checker.changes.claims import MEANINGS
 
             return MEANINGS[self.document][self.status]

@@ -153,26 +153,31 @@ class CheckScope:
         except NoReading as reason:
             return str(reason)
 
-    def _read_model(self, model: Any, user_model: PointClassifier) -> ModelWithBounds:
+    def _read_model(self, model: Any, user_model: PointClassifier, whole_files: bool = True) -> ModelWithBounds:
         if not hasattr(model, "predict"):
             raise NoReading("a function can only be asked, not read")
         assert isinstance(user_model, UserModel)
-        preparation, final = split_pipeline(model)
+        preparation, final = split_pipeline(model, whole_files=whole_files)
         past = self.past_rows[:MAX_PAST_ROWS]
         see, absent = lambda points: preparation(user_model.layout(points)), find_absent_value(final)
         columns = tabulate_columns(see, self.space.sizes, past, absent, preparation.runs_user_function)
-        reading, source = self._read_estimator(final, user_model)
-        reading = reading.negate() if self.opposite else reading
-        bounds = reading.prepare_bounds(columns, self.space.sizes.tolist())
+        try:
+            reading, source = self._read_estimator(final, user_model)
+            reading = reading.negate() if self.opposite else reading
+            bounds = reading.prepare_bounds(columns, self.space.sizes.tolist())
+        except NoReading:  # a file's own first steps are then run as they are, and its last one is read
+            if not (whole_files and type(final).__name__ == "PmmlModel" and self.allow_shared_reading):
+                raise
+            return self._read_model(model, user_model, whole_files=False)
         gaps: GapMasks = {}
         if self.intervals:
             carried = user_model.column_features
             unordered = preparation.find_unordered_columns(len(carried))
             require_ordered_intervals({carried[column]: reason for column, reason in unordered.items()}, self.space)
-        if self.intervals and bounds.reaches_across_gaps:
-            gaps = find_network_gaps(columns, self.space)
-        elif self.intervals:
-            gaps = find_dominated_gaps(reading, columns, self.space)
+            across = bounds.reaches_across_gaps
+            gaps = (
+                find_network_gaps(columns, self.space) if across else find_dominated_gaps(reading, columns, self.space)
+            )
         if not self._agrees_with_model(bounds, user_model):
             raise NoReading("its reading decides otherwise than the model itself")
         return ModelWithBounds(user_model, bounds, source, gaps)
@@ -182,7 +187,7 @@ class CheckScope:
         try:
             return read_estimator(estimator, user_model.decision.target), "own"
         except NoReading:
-            if not self.allow_shared_reading:
+            if not self.allow_shared_reading or type(estimator).__name__ == "PmmlModel":
                 raise
         try:
             from ironrule.shared_reading import read_for_checker

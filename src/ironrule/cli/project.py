@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import json
 import math
 import sys
 from collections.abc import Callable, Mapping
@@ -180,6 +181,11 @@ def _build_unknown_key_error(path: Path, name: str) -> InputError:
     return InputError(
         expected=f"{path.name} may have the keys {', '.join(KEYS)}", got=repr(name), hint=hint, code="bad-project-file"
     )
+
+
+def format_project(settings: dict[str, Any]) -> str:
+    """The text of a project file."""
+    return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in settings.items())
 
 
 def add_project_options(parser: argparse.ArgumentParser) -> None:

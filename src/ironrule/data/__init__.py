@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import tomllib
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -51,6 +52,15 @@ def load_german(as_frame: bool = True) -> Any:
         raise MissingExtraError("pandas", "pandas", "load_german() as a DataFrame") from None
     frame = pd.DataFrame({name: features[:, place].tolist() for place, name in enumerate(names)})
     return frame, pd.Series(target.tolist(), name=GERMAN_TARGET)
+
+
+def load_german_labels() -> dict[str, Any]:
+    """Labels of the German credit data, for ``Explainer(labels=...)``: names of features and outcomes, units.
+
+    >>> load_german_labels()["purpose"]
+    'Purpose'
+    """
+    return tomllib.loads(files(__name__).joinpath("german_labels.toml").read_text(encoding="utf-8"))
 
 
 def _read_german() -> tuple[npt.NDArray[np.object_], tuple[str, ...], npt.NDArray[np.str_]]:

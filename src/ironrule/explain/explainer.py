@@ -25,6 +25,8 @@ from ironrule.explain.context import (
     require_model,
     restrict_context,
 )
+from ironrule.explain.counterfactuals.methods import CounterfactualMethods
+from ironrule.explain.facts import list_facts, name_outcomes
 from ironrule.explain.options import (
     DEFAULTS,
     Preference,
@@ -38,8 +40,6 @@ from ironrule.explain.options import (
     require_explanation,
 )
 from ironrule.model.decision import DecisionTarget, read_classes
-from ironrule.model.target import parse_target
-from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
 from ironrule.results.diagnosis import Diagnosis
 from ironrule.results.explanation import Explanation, Listing, RankedRule
 from ironrule.results.judgement import Judgement, Recheck
@@ -48,12 +48,12 @@ from ironrule.space.codes import EncodedTable
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.domain import DomainMode, parse_domain
 from ironrule.space.feature import Value
-from ironrule.space.labels import DESIRED, UNDESIRED, Labels
+from ironrule.space.labels import Labels
 from ironrule.space.roles import Role, RoleGuesses, parse_guesses, parse_roles
 from ironrule.space.space import Space, as_constraint
 from ironrule.space.table import parse_columns
 from ironrule.verdict.budget import Budget
-from ironrule.wording import format_count, format_names, join_lines
+from ironrule.wording import format_count, join_lines
 
 if TYPE_CHECKING:
     from ironrule.explain.judge import RuleLike
@@ -62,23 +62,11 @@ if TYPE_CHECKING:
     from ironrule.oracles.protocol import UserOracle
     from ironrule.results.background import ModelFacts
     from ironrule.results.batch import Batch
-    from ironrule.results.changes.infeasibility import Infeasibility
-    from ironrule.results.changes.menu import ChangeMenu
-    from ironrule.results.changes.region import CounterfactualRegion
-    from ironrule.results.counterfactuals_batch import CounterfactualsBatch
     from ironrule.results.ladder import Ladder
     from ironrule.search.problem import Algorithm
 
 
-def name_model(model: Any) -> str:
-    """A model by its type; of a pipeline by that of its last step; of a function by its name."""
-    steps = getattr(model, "steps", None)
-    if isinstance(steps, list) and steps:
-        return f"{type(model).__name__} ending in {type(steps[-1][1]).__name__}"
-    return str(getattr(model, "__name__", type(model).__name__))
-
-
-class Explainer:
+class Explainer(CounterfactualMethods):
     """Explains single decisions of a classifier by rules.
 
     ``model`` is any function or estimator on rows like those of ``data``; ``data`` is the history: a pandas, polars or
@@ -204,8 +192,6 @@ class Explainer:
         """What people call the desired and the undesired outcome: by their labels, else by the classes where these have
         names, else "desired" and "undesired".
         """
-        from ironrule.explain.outcome_names import name_outcomes
-
         return name_outcomes(self._context)
 
     @property
@@ -281,34 +267,12 @@ class Explainer:
         return f"<Explainer: {self.space!r}; {rows}{unused}; {proofs}{alone}>"
 
     def __str__(self) -> str:
-        return join_lines(f"{name}: {text}" for name, text in self._list_facts())
+        return join_lines(f"{name}: {text}" for name, text in list_facts(self._context))
 
     def _repr_html_(self) -> str:
         from ironrule.report.html import render_explainer
 
-        return render_explainer(self._list_facts(), self.unreadable_reason is None)
-
-    def _list_facts(self) -> list[tuple[str, str]]:
-        """What it explains, by what, and what can be proven, for people."""
-        arguments, space, reason = self._context.arguments, self.space, self.unreadable_reason
-        undesired_name = self._context.model.primary.decision.undesired_name
-        desired = self.labels.get_desired(arguments.target.desired) or DESIRED
-        undesired = self.labels.get_undesired(undesired_name) or UNDESIRED
-        rows, paid = len(self.outcomes), int(self.outcomes.sum())
-        ordered = sum(feature.ordered for feature in space.features)
-        facts = [
-            ("Model", " and ".join(name_model(model) for model in arguments.models)),
-            ("Data", f"{format_count(rows, 'past row')}: {paid:,} {desired}, {rows - paid:,} {undesired}"),
-            ("Space", f"{format_count(len(space), 'feature')}: {ordered} ordered, {len(space) - ordered} nominal"),
-        ]
-        facts += [("Only where", " and ".join(map(str, space.constraints)))] if space.constraints else []
-        facts += [("Never used", format_names(self.unused_features))] if self.unused_features else []
-        is_interval, seen = any(feature.interval for feature in space.features), format_names(tuple(self.obstacles))
-        but = f", but of {seen} those seen" if self.obstacles else ""
-        facts.append(("Numbers", f"any value in their range{but}" if is_interval else "the values seen"))
-        can_prove = "yes: the model was read" if reason is None else f"no: the model can only be asked ({reason})"
-        alone = [] if self.confirmed else [("Confirmed by the model", "no: the explainer was loaded without it")]
-        return [*facts, ("Rules can be proven", can_prove), *alone]
+        return render_explainer(list_facts(self._context), self.unreadable_reason is None)
 
     def with_more_rows(self, rows: Any, *, progress: bool | None = None) -> Explainer:
         """An explainer with more past rows: a table or a source like the data. What is known of the old rows stays.
@@ -499,286 +463,6 @@ class Explainer:
         explainer = self if context is self._context else Explainer._from_context(context)
         return run_batch(explainer, context, rows, options, output=kept, pool=pool, progress=progress)
 
-    def counterfactuals(
-        self,
-        row: Any,
-        k: int = DEFAULTS.k,
-        *,
-        algorithm: Literal["auto", "exact", "geco"] | UserOracle = "auto",
-        features_to_vary: Sequence[str] | str = "all",
-        permitted_range: Mapping[str, Sequence[Value]] | None = None,
-        constraints: Sequence[str | Constraint] = (),
-        cost: Cost | str = DEFAULT_COST,
-        target: Any = None,
-        margin: float = 0.0,
-        models: Sequence[Any] = (),
-        budget: Budget | float | None = DEFAULTS.budget,
-        seed: int = DEFAULTS.seed,
-        progress: bool | None = None,
-    ) -> Counterfactuals:
-        """Up to k counterfactuals, nearest first: fewest changes, then least distance.
-
-        Where the model can be read they are exact: each is proven to be the nearest that does not change all features
-        of an earlier one, and if fewer than k come there is no other; ``proven`` says whether that is so, and
-        ``resolution`` how far numbers were rounded to readable ones. Else GeCo finds diverse ones without useless
-        changes. An oracle passed as ``algorithm``, such as ``GrowingSpheres()``, searches in its own way; nothing is
-        proven then. ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and
-        highest values, or the list of categories; ``constraints`` come on top of the explainer's own. With a
-        ``margin``, each stays desired although scores move by that; further ``models`` must desire it as well.
-        """
-        from ironrule.explain.counterfactuals.find import find_counterfactuals
-        from ironrule.explain.counterfactuals.options import ChangeOptions
-
-        return find_counterfactuals(
-            self._context,
-            row,
-            SearchOptions(k=k, budget=budget, seed=seed),
-            ChangeOptions(
-                algorithm=algorithm,
-                features_to_vary=features_to_vary,
-                permitted_range=permitted_range,
-                constraints=constraints,
-                cost=parse_cost(cost),
-                target=parse_target(target),
-                margin=margin,
-                models=models,
-            ),
-            progress,
-        )
-
-    def counterfactuals_many(
-        self,
-        rows: Any = None,
-        k: int = DEFAULTS.k,
-        *,
-        output: str | Path | None = None,
-        workers: int | None = None,
-        algorithm: Literal["auto", "exact", "geco"] | UserOracle = "auto",
-        features_to_vary: Sequence[str] | str = "all",
-        permitted_range: Mapping[str, Sequence[Value]] | None = None,
-        constraints: Sequence[str | Constraint] = (),
-        cost: Cost | str = DEFAULT_COST,
-        target: Any = None,
-        margin: float = 0.0,
-        models: Sequence[Any] = (),
-        budget: Budget | float | None = DEFAULTS.budget,
-        seed: int = DEFAULTS.seed,
-        progress: bool | None = None,
-    ) -> CounterfactualsBatch:
-        """The counterfactuals of every undesired row: of a table, of the past rows with given numbers, or of all past
-        rows. The options are those of :meth:`counterfactuals`, which gives the same for each row alone; the budget is
-        that of one row.
-
-        Rows are shared out to all processors, or to as many ``workers``. With ``output``, a folder, finished rows are
-        written there as Parquet; whatever ends the work, the same call goes on where it ended. ``to_frame`` of what is
-        returned is a table of all counterfactuals.
-        """
-        from ironrule.explain.batch.rows import extend_to_rows
-        from ironrule.explain.batch.run import choose_pool
-        from ironrule.explain.counterfactuals.many import find_many_counterfactuals
-        from ironrule.explain.counterfactuals.options import ChangeOptions
-        from ironrule.explain.counterfactuals.targets import build_reached_context
-
-        changes = ChangeOptions(
-            algorithm=algorithm,
-            features_to_vary=features_to_vary,
-            permitted_range=permitted_range,
-            constraints=constraints,
-            cost=parse_cost(cost),
-            target=parse_target(target),
-            margin=margin,
-            models=models,
-        )
-        return find_many_counterfactuals(
-            extend_to_rows(build_reached_context(self._context, changes, progress), rows),
-            rows,
-            SearchOptions(k=k, budget=budget, seed=seed),
-            changes,
-            folder=output,
-            pool=choose_pool("local", workers, None),
-            progress=progress,
-        )
-
-    def counterfactual_region(
-        self,
-        counterfactual: Any,
-        features: Sequence[str] | str = "changed",
-        *,
-        budget: Budget | float | None = DEFAULTS.budget,
-        seed: int = DEFAULTS.seed,
-        progress: bool | None = None,
-    ) -> CounterfactualRegion:
-        """A box around a counterfactual in which every point has the desired outcome, grown as far as it goes.
-
-        ``features`` that vary are those that the counterfactual changes ("changed"), "all", or some by name; all others
-        stay as they are in it. Where the model can be read this is proven, and ``maximal`` says whether no bound can
-        move further; else the verdict has a bound on the share of other points. Roles and constraints on single
-        features are respected. In the place of a counterfactual, any row with the desired outcome will do.
-        """
-        from ironrule.explain.counterfactuals.regions import find_region
-
-        options = SearchOptions(k=1, budget=budget, seed=seed)
-        return find_region(self._context, counterfactual, features, options, progress)
-
-    def diverse_counterfactuals(
-        self,
-        row: Any,
-        k: int = DEFAULTS.k,
-        *,
-        spread: float = 0.1,
-        features_to_vary: Sequence[str] | str = "all",
-        permitted_range: Mapping[str, Sequence[Value]] | None = None,
-        constraints: Sequence[str | Constraint] = (),
-        budget: Budget | float | None = DEFAULTS.budget,
-        seed: int = DEFAULTS.seed,
-        progress: bool | None = None,
-    ) -> Counterfactuals:
-        """Up to k counterfactuals that differ in their values: each is the nearest that, of each earlier one, leaves
-        some changed feature as it is, or gives it another category or a number at least ``spread`` of the range away.
-        Those of
-        :meth:`counterfactuals` differ in the features that they change. ``proven`` says whether that holds for all of
-        them and, where fewer than k came, whether there is no other.
-        """
-        from ironrule.explain.counterfactuals.diverse import find_diverse_counterfactuals, parse_spread
-        from ironrule.explain.counterfactuals.options import ChangeOptions
-
-        changes = ChangeOptions(
-            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
-        )
-        options = SearchOptions(k=k, budget=budget, seed=seed)
-        return find_diverse_counterfactuals(
-            self._context, row, options, changes, spread=parse_spread(spread), progress=progress
-        )
-
-    def past_counterfactuals(
-        self,
-        row: Any,
-        k: int = DEFAULTS.k,
-        *,
-        features_to_vary: Sequence[str] | str = "all",
-        permitted_range: Mapping[str, Sequence[Value]] | None = None,
-        constraints: Sequence[str | Constraint] = (),
-    ) -> Counterfactuals:
-        """The k nearest past rows with the desired outcome, as counterfactuals: least distance first. They are
-        plausible, since somebody had these values, and change more than they would have to. The options are those of
-        :meth:`counterfactuals`.
-        """
-        from ironrule.explain.counterfactuals.diverse import find_past_counterfactuals
-        from ironrule.explain.counterfactuals.options import ChangeOptions
-
-        changes = ChangeOptions(
-            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
-        )
-        return find_past_counterfactuals(self._context, row, SearchOptions(k=k), changes)
-
-    def change_menu(
-        self,
-        row: Any,
-        *,
-        features_to_vary: Sequence[str] | str = "all",
-        permitted_range: Mapping[str, Sequence[Value]] | None = None,
-        constraints: Sequence[str | Constraint] = (),
-        cost: Cost | str = DEFAULT_COST,
-        target: Any = None,
-        margin: float = 0.0,
-        models: Sequence[Any] = (),
-        limit: int | None = None,
-        budget: Budget | float | None = DEFAULTS.budget,
-        seed: int = DEFAULTS.seed,
-        progress: bool | None = None,
-    ) -> ChangeMenu:
-        """All minimal sets of features whose change can give the desired outcome (:meth:`change_sets`), each with its
-        cheapest change, cheapest first: fewest features, then least distance, or by ``cost``. The options are those of
-        :meth:`counterfactuals`; ``limit`` is the largest number of sets, smallest first. The budget is that of all
-        searches together.
-        """
-        from ironrule.explain.counterfactuals.menus import build_menu
-        from ironrule.explain.counterfactuals.options import ChangeOptions
-
-        changes = ChangeOptions(
-            features_to_vary=features_to_vary,
-            permitted_range=permitted_range,
-            constraints=constraints,
-            cost=parse_cost(cost),
-            target=parse_target(target),
-            margin=margin,
-            models=models,
-        )
-        return build_menu(
-            self._context, row, SearchOptions(budget=budget, seed=seed), changes, limit=limit, progress=progress
-        )
-
-    def group_changes(
-        self,
-        row: Any,
-        groups: Mapping[str, Sequence[str]] | Sequence[Sequence[str]],
-        *,
-        permitted_range: Mapping[str, Sequence[Value]] | None = None,
-        constraints: Sequence[str | Constraint] = (),
-        cost: Cost | str = DEFAULT_COST,
-        target: Any = None,
-        margin: float = 0.0,
-        models: Sequence[Any] = (),
-        budget: Budget | float | None = DEFAULTS.budget,
-        seed: int = DEFAULTS.seed,
-        progress: bool | None = None,
-    ) -> ChangeMenu:
-        """The cheapest change within each of some groups of features, such as those that one person can change:
-        ``{"money": ["income", "savings"], "loan": ["amount", "months"]}``. Where nothing in a group would do, its entry
-        says so, proven where the model can be read.
-        """
-        from ironrule.explain.counterfactuals.menus import build_group_menu
-        from ironrule.explain.counterfactuals.options import ChangeOptions
-
-        changes = ChangeOptions(
-            permitted_range=permitted_range,
-            constraints=constraints,
-            cost=parse_cost(cost),
-            target=parse_target(target),
-            margin=margin,
-            models=models,
-        )
-        options = SearchOptions(k=1, budget=budget, seed=seed)
-        return build_group_menu(self._context, row, groups, options, changes=changes, progress=progress)
-
-    def find_forbidding_restrictions(
-        self,
-        row: Any,
-        *,
-        features_to_vary: Sequence[str] | str = "all",
-        permitted_range: Mapping[str, Sequence[Value]] | None = None,
-        constraints: Sequence[str | Constraint] = (),
-        cost: Cost | str = DEFAULT_COST,
-        target: Any = None,
-        margin: float = 0.0,
-        models: Sequence[Any] = (),
-        budget: Budget | float | None = DEFAULTS.budget,
-        seed: int = DEFAULTS.seed,
-        progress: bool | None = None,
-    ) -> Infeasibility:
-        """Why a row has no counterfactual: restrictions that together forbid every one, none of which is left over.
-
-        Restrictions are declared roles, constraints, permitted ranges, and the features that may not vary. That there
-        is no counterfactual is proven by an exact oracle, and so is that each restriction is needed: the nearest one
-        that there is without it is named, by ``cost``, or, where a short search does not prove that, another one. If
-        there is a counterfactual after all, it is in the answer. ``target``, ``margin`` and ``models`` say what is to
-        be reached, as in :meth:`counterfactuals`.
-        """
-        from ironrule.explain.counterfactuals.infeasible import find_forbidding_restrictions
-        from ironrule.explain.counterfactuals.options import ChangeOptions
-
-        changes = ChangeOptions(
-            features_to_vary=features_to_vary,
-            permitted_range=permitted_range,
-            constraints=constraints,
-            cost=parse_cost(cost),
-            target=parse_target(target),
-            margin=margin,
-            models=models,
-        )
-        options = SearchOptions(k=1, budget=budget, seed=seed)
-        return find_forbidding_restrictions(self._context, row, options, changes, progress)
-
     def rules(
         self,
         row: Any,
@@ -907,34 +591,3 @@ class Explainer:
         from ironrule.explain.counterfactuals.suggest import add_changes
 
         return add_changes(self._context, explanation, k, budget, parse_cost(cost))
-
-    def change_sets(
-        self,
-        row: Any,
-        *,
-        features_to_vary: Sequence[str] | str = "all",
-        cost: Cost | str = DEFAULT_COST,
-        target: Any = None,
-        margin: float = 0.0,
-        models: Sequence[Any] = (),
-        limit: int | None = None,
-        budget: Budget | float | None = DEFAULTS.budget,
-        seed: int = DEFAULTS.seed,
-        progress: bool | None = None,
-    ) -> Listing[ChangeSet]:
-        """All minimal sets of features whose change can give the desired outcome, smallest first, each with one change
-        that does, or, with a ``cost``, with the cheapest; found as you ask. ``complete`` and ``stopped`` of what is
-        returned say whether these are all. ``target``, ``margin`` and ``models`` are those of :meth:`counterfactuals`.
-        """
-        from ironrule.explain.counterfactuals.menus import list_change_sets
-        from ironrule.explain.counterfactuals.options import ChangeOptions
-
-        changes = ChangeOptions(
-            features_to_vary=features_to_vary,
-            cost=parse_cost(cost),
-            target=parse_target(target),
-            margin=margin,
-            models=models,
-        )
-        options = SearchOptions(budget=budget, seed=seed)
-        return list_change_sets(self._context, row, options, changes, limit=limit, progress=progress)

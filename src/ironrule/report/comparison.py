@@ -37,7 +37,7 @@ def summarize_comparison(comparison: BatchComparison) -> list[str]:
     verdicts = sorted({*old.verdicts, *new.verdicts})
     counts = [f"{old.verdicts.get(word, 0):,} {word} before, {new.verdicts.get(word, 0):,} now" for word in verdicts]
     lines.append(f"Verdicts: {'; '.join(counts)}")
-    lines.append(f"Components: median {old.median_length} before, {new.median_length} now")
+    lines.append(f"Bounds per rule: median {old.median_length} before, {new.median_length} now")
     if comparison.same_model:
         lines.append("Both were explained with the same model")
     if matched.both:

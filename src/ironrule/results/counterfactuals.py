@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ironrule.errors import InputError, build_format_error
 from ironrule.model.target import Target
-from ironrule.results.counterfactual_tables import build_frame
+from ironrule.results.changes.tables import build_frame
 from ironrule.results.display import plot_counterfactuals, render_counterfactuals
 from ironrule.results.document_types import check_counterfactuals_types
 from ironrule.results.explanation import Statistics

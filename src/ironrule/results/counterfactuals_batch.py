@@ -17,7 +17,7 @@ import numpy as np
 
 from ironrule.errors import InputError
 from ironrule.results.batch_folder import COUNTERFACTUALS, BatchFolder, FolderBatchReader, require_kind
-from ironrule.results.counterfactual_tables import build_batch_frame
+from ironrule.results.changes.tables import build_batch_frame
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.space.space import Space
 from ironrule.wording import format_count, render_text

@@ -8,7 +8,7 @@ changes and marks must speak of what is there. Whether the claims are true is th
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import NoneType
 from typing import Any
 
@@ -185,6 +185,47 @@ _region = _record(
     statistics=_statistics,
     scope=_scope,
 )
+_asked = {
+    "instance": _mapping_to(_check_value),
+    "margin": _number,
+    "further_models": _integer,
+    "scope": _scope,
+}
+_menu = _record(
+    kind=_one_of("minimal sets", "groups"),
+    entries=_list_of(
+        _record(
+            name=_text,
+            features=_list_of(_text),
+            counterfactual=_optional(_counterfactual),
+            distance=_optional(_number),
+            cost=_number,
+            resolution=_number,
+            proven=_flag,
+            minimal=_optional(_flag),
+        )
+    ),
+    complete=_flag,
+    stopped=_optional(_text),
+    **_asked,
+)
+_infeasibility = _record(
+    needed=_list_of(
+        _record(
+            kind=_one_of("role", "constraint", "range", "price", "fixed"),
+            text=_text,
+            feature=_optional(_text),
+            constraints=_list_of(_text),
+            without_it=_optional(_counterfactual),
+            nearest=_flag,
+            resolution=_number,
+        )
+    ),
+    counterfactual=_optional(_counterfactual),
+    statistics=_statistics,
+    **dict.fromkeys(("proven", "minimal"), _flag),
+    **_asked,
+)
 _document = _record(
     **dict.fromkeys(("history_rows", "model_count"), _integer),
     **dict.fromkeys(("space", "model"), _text),
@@ -264,12 +305,43 @@ def check_ladder_types(data: Mapping[str, Any], instance: Mapping[str, Any], las
 def check_counterfactuals_types(data: Mapping[str, Any]) -> None:
     """The same for the document of counterfactuals: they must have all features of their row, and change no others."""
     _counterfactuals(data, "the document")
-    instance = data["instance"]
-    for one in data["counterfactuals"]:
+    _require_own_features(data["counterfactuals"], data["instance"], data.get("domains", ()))
+
+
+def _require_own_features(
+    counterfactuals: Iterable[Mapping[str, Any]], instance: Mapping[str, Any], domains: Iterable[str] = ()
+) -> None:
+    """Raise InputError unless counterfactuals have all features of their row, and speak of no others."""
+    for one in counterfactuals:
         named = {*one["values"], *(change["feature"] for change in one["changes"]), *one.get("exact", ())}
-        if set(one["values"]) != set(instance) or named | {*data.get("domains", ())} != set(instance):
+        if set(one["values"]) != set(instance) or named | {*domains} != set(instance):
             got = describe_value(sorted(named.symmetric_difference(instance)))
             raise InputError(expected="counterfactuals must have the features of their row", got=got)
+
+
+def check_menu_types(data: Mapping[str, Any]) -> None:
+    """The same for the document of a menu: a change that it names has what it costs."""
+    _menu(data, "the document")
+    entries, instance = data["entries"], data["instance"]
+    _require_own_features((one["counterfactual"] for one in entries if one["counterfactual"] is not None), instance)
+    for one in entries:
+        unknown = sorted({*one["features"]} - set(instance))
+        if unknown:
+            got = describe_value(unknown[0])
+            raise InputError(expected="a menu must speak of features that its row has", got=got)
+        if (one["counterfactual"] is None) != (one["distance"] is None):
+            raise InputError(expected="a menu must have the distance of every change", got=describe_value(one["name"]))
+
+
+def check_infeasibility_types(data: Mapping[str, Any]) -> None:
+    """The same for the document of forbidding restrictions."""
+    _infeasibility(data, "the document")
+    given = (data["counterfactual"], *(one["without_it"] for one in data["needed"]))
+    _require_own_features((one for one in given if one is not None), data["instance"])
+    unknown = [one["feature"] for one in data["needed"] if one["feature"] not in {None, *data["instance"]}]
+    if unknown:
+        got = describe_value(unknown[0])
+        raise InputError(expected="restrictions must speak of features that their row has", got=got)
 
 
 def check_region_types(data: Mapping[str, Any]) -> None:

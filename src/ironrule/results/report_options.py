@@ -16,6 +16,7 @@ from typing import Any
 from ironrule.errors import InputError
 from ironrule.results.notice import is_fields
 from ironrule.space.labels import DEFAULT_LANGUAGE, Labels
+from ironrule.wording import format_settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +44,9 @@ class ReportOptions:
     data_file: str | Path | None = None
     check_options: Sequence[str] = ()
     explanation_file: str | Path | None = None
+
+    def __repr__(self) -> str:
+        return format_settings(self)
 
     def __post_init__(self) -> None:
         checks: dict[str, tuple[bool, str]] = {

@@ -16,6 +16,7 @@ from ironrule.backends.backend import NearestRequest
 from ironrule.backends.forest.backend import build_nearest_search
 from ironrule.backends.forest.cheapest import CheapestSearch
 from ironrule.backends.forest.nearest import ForestNearestSearch
+from ironrule.backends.forest.workspace import allocate_forest_workspace
 from ironrule.explain.query import build_case
 from ironrule.oracles.protocol import BoxQuery, Case
 from ironrule.rule.cost import CostTable
@@ -106,7 +107,7 @@ def test_the_search_without_a_first_answer_ends_with_the_same_proof() -> None:
         assert isinstance(search, ForestNearestSearch)
         none = np.zeros((0, FEATURES), dtype=np.bool_)
         tables = search._start(0, search.forests[0], none).tables
-        one = CheapestSearch(search.forests[0], tables, search.oracle.workspaces.acquire(0, search.forests[0]))
+        one = CheapestSearch(search.forests[0], tables, allocate_forest_workspace(search.forests[0]))
         one.begin(1e9)
         ended, boxes = one.prove(query, search.costs, 100_000, run_of())
         assert ended

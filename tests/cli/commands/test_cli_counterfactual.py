@@ -316,3 +316,32 @@ def test_a_json_file_has_the_documents(run, files: Files, tmp_path: Path):
 @pytest.mark.parametrize("more", [(), ("--all", "--row", "1"), ("--rows", "x.csv", "--all")])
 def test_it_must_be_said_which_rows_are_meant(refused, files: Files, more: tuple[str, ...]):
     assert "one of --row, --rows and --all must be given" in refused("counterfactual", *ask_many(files, *more))
+
+
+def test_what_is_written_besides_counterfactuals_can_be_checked(run, files: Files, tmp_path: Path):
+    labels = tmp_path / "labels.toml"
+    labels.write_text('language = "en"\n[features.income]\nlabel = "Monthly income"\n')
+    own = ["--model", files.model, "--data", files.data, "--desired", "yes", "--target", "paid"]
+    asked = {
+        "menu": ["--menu"],
+        "none": ["--vary", "age", "--why-none"],
+        "embedded": ["--vary", "age"],
+        "labelled": ["--menu", "--vary", "income", "--labels", str(labels)],
+    }
+    for name, options in asked.items():
+        path = tmp_path / f"{name}.json"
+        written = run("counterfactual", *files.ask(*options, "--target", "paid", "--output", str(path)))
+        assert written.code == 0, written.err
+        told = run("check", str(path), *own, "--json")
+        assert (told.code, told.json["status"]) == (0, "proven"), told.out + told.err
+        document = json.loads(path.read_text())
+        assert ("labels" in document) == (name == "labelled")
+        document["digest"] = "0"
+        path.write_text(json.dumps(document))
+        assert run("check", str(path), *own).code == 1
+    inner = json.loads((tmp_path / "embedded.json").read_text())["why_none"]
+    assert inner["needed"] == json.loads((tmp_path / "none.json").read_text())["needed"]
+    (tmp_path / "menu.json").write_text('{"menu_format": 7}')
+    refused = run("check", str(tmp_path / "menu.json"), *own)
+    assert refused.code == 2
+    assert "menu" in refused.err

@@ -86,3 +86,32 @@ def test_several_files_must_be_told_apart(refused, run, folder: Path):
 def test_an_empty_folder_says_what_is_missing(refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     assert "no model file" in refused("init", "--yes")
+
+
+def test_the_example_has_all_that_the_commands_need(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    made = run("init", "--example", "my credit", "--json")
+    assert made.code == 0, made.err
+    monkeypatch.chdir(tmp_path / "my credit")
+    assert made.json["files"] == sorted(path.name for path in Path.cwd().iterdir())
+    explained = run("explain", "--row", str(made.json["denied_row"]), "--json")
+    assert explained.code == 0, explained.err
+    assert explained.json["rules"][0]["verdict"]["kind"] == "proven"
+    assert explained.json["labels"]["features"]["credit_amount"]["label"] == "Amount"
+
+
+@pytest.mark.parametrize("option", ["model", "data", "target", "desired"])
+def test_the_example_takes_no_files_of_ones_own(run, tmp_path: Path, option: str):
+    result = run("init", "--example", str(tmp_path / "new"), f"--{option}", "mine")
+    assert result.code == 2
+    assert f"leave --{option}" in result.err
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_example_never_writes_over_files(run, tmp_path: Path):
+    (tmp_path / "mine.csv").write_text("mine", encoding="utf-8")
+    for folder, said in ((tmp_path, "which has files in it"), (tmp_path / "mine.csv", "which is a file")):
+        result = run("init", "--example", str(folder))
+        assert result.code == 2
+        assert said in result.err
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.csv"]

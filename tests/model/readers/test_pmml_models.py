@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from exhaustive_checks import assert_shortest, measure_undecided_share
-from pmml_files import CLASSES, HEAD, NoAnswerError, Row, draw_scorecard, draw_tree, list_rows, write_file
 
 from ironrule import Explainer, InputError, ModelError, PmmlModel, check
+from pmml_files import CLASSES, HEAD, NoAnswerError, Row, draw_scorecard, draw_tree, list_rows, write_file
 
 
 def to_table(rows: list[Row]) -> pd.DataFrame:

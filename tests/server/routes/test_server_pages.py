@@ -11,9 +11,11 @@ import pytest
 from server_examples import DENIED, GRANTED, build_gated_model, open_client
 
 from ironrule import Explanation, Ladder
-from ironrule.cli.commands.demo import DESIRED_CLASS, build_demo_model, load_demo_labels
+from ironrule.cli.commands.demo import DESIRED_CLASS, build_demo_model
+from ironrule.data import load_german_labels
 from ironrule.server.served_model import ServedModel
 from ironrule.server.settings import ServerLimits
+from ironrule.space.labels import Labels
 
 
 def explain_by_form(client: httpx.Client, **fields: str) -> str:
@@ -514,7 +516,7 @@ def test_the_title_is_shown_to_users_and_to_nobody_else(tmp_path: Path) -> None:
 
 def test_labels_are_used_on_every_page(tmp_path: Path) -> None:
     model, data, space = build_demo_model()
-    labels = load_demo_labels()
+    labels = Labels.from_dict(load_german_labels())
     served_model = ServedModel.from_model(model, data, "x", {"space": space.with_labels(labels)}, desired=DESIRED_CLASS)
     with open_client(served_model, tmp_path) as client:
         where = explain_by_form(client)

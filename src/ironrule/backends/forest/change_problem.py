@@ -111,7 +111,7 @@ def _merge_cells(
     columns = [column.tobytes() for column in np.packbits(inside, axis=0).T] if len(used) else [b""] * len(open_cells)
     chosen: dict[bytes, int] = {}
     for place in np.argsort(rank[open_cells]).tolist():
-        chosen.setdefault(columns[place] if merges else bytes([place & 255, place >> 8]), place)
+        chosen.setdefault(columns[place] if merges else place.to_bytes(8, "little"), place)
     stay = np.sort(np.array(list(chosen.values()), dtype=np.int64))
     numbers: dict[bytes, int] = {}
     number = [numbers.setdefault(row.tobytes(), len(numbers)) for row in inside[:, stay]]

@@ -18,8 +18,9 @@ from ironrule.backends.forest.change_search import accept_point, start_change_se
 from ironrule.backends.forest.change_tables import ChangeTables
 from ironrule.backends.forest.cheapest_search import (
     FIRST_PRICES,
+    FIRST_SWEEPS,
     WaitingBoxes,
-    bound_first_box,
+    bound_box,
     close_first_box,
     descend,
     measure_shortfalls,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 BOXES_PER_LOOK = 20  # boxes between looks at the budget: one may take milliseconds
 MAX_DESCENTS = 60
+LEAST_LIMIT = 1e-200  # for which a price is sought: where all changes are free it would be infinite
 
 
 def has_links(forest: CompiledForest) -> bool:
@@ -126,9 +128,9 @@ class CheapestSearch:
         problem, tables = built
         least, chosen = np.inf, None
         for share in FIRST_PRICES:
-            messages = allocate_messages(problem, self._find_prices(share / limit))
+            messages = allocate_messages(problem, self._find_prices(share / max(limit, LEAST_LIMIT)))
             domain = tables.start_domain.copy()
-            bound = bound_first_box(problem, tables, messages, domain)
+            bound = bound_box(problem, tables, messages, domain, FIRST_SWEEPS, False)
             if bound == -np.inf:
                 return None
             if chosen is None or bound < least:
@@ -144,8 +146,7 @@ class CheapestSearch:
         measure_shortfalls(self.forest, self.tables, self.workspace.sums, short)
         # Where the instance itself cannot occur, what trees bring gives the order of magnitude.
         size = np.array([np.abs(self.forest.leaf_weights[np.isfinite(self.forest.leaf_weights)]).max(initial=1.0)])
-        prices = np.where(np.isfinite(short), short, size) * share
-        return np.where(np.isfinite(prices), prices, 0.0)
+        return np.where(np.isfinite(short), short, size) * share
 
     def _ask_model(self, query: BoxQuery, costs: ChangeCosts, run: Run) -> None:
         """Rounding could turn the decision at the workspace's point: only the model itself can say."""

@@ -66,7 +66,7 @@ def _adapt_price(problem: ChangeProblem, tables: ChangeTables, state: Messages, 
         state.prices[margin] = price
 
 
-@kernel_helper
+@kernel
 def bound_box(
     problem: ChangeProblem, tables: ChangeTables, state: Messages, domain: UInt64Array, sweeps: int, adapts: bool
 ) -> float:
@@ -102,12 +102,6 @@ def close_first_box(forest: CompiledForest, tables: ChangeTables, domain: UInt64
     """Close what costs as much as the limit, or is forbidden; whether anything is left."""
     further, _ = close_cells(forest, tables, domain)
     return further >= 0
-
-
-@kernel
-def bound_first_box(problem: ChangeProblem, tables: ChangeTables, state: Messages, domain: UInt64Array) -> float:
-    """The bound of the whole problem at the prices as they are."""
-    return bound_box(problem, tables, state, domain, FIRST_SWEEPS, False)
 
 
 @kernel
@@ -235,11 +229,13 @@ def search_cheapest(
             pull_towards_instance(forest, forest_tables, workspace)
             accept_point(forest, forest_tables, workspace)
             continue  # with the same box, which has become smaller
-        if possible and not answered and not is_denied(workspace):
+        feature, cut = _choose_split(problem, state)
+        # After an answer the box is bounded again, and may favour another point. Its halves ask about that one; if it
+        # has no halves, nothing else does.
+        if possible and (feature < 0 or not answered) and not is_denied(workspace):
             waiting.counters[1] = 1
             return UNSURE, seen
         answered = False
-        feature, cut = _choose_split(problem, state)
         if feature < 0:
             depth -= 1
             continue

@@ -1,7 +1,9 @@
-"""Counterfactuals and regions: their documents, what changes cost, and that nothing costs less.
+"""Documents of changes (counterfactuals, regions, menus, forbidding restrictions), and that nothing costs less.
 
 document         which fields their JSON has
-counterfactuals  the claims of counterfactuals in turn; region those of a region; claims what both have
+counterfactuals  the claims of counterfactuals in turn; region those of a region; claims what all have
+menu             a menu and its claims; infeasibility the same for restrictions that forbid every counterfactual;
+                 parts puts these claims as claims of counterfactuals
 costs            what changes of a row cost
 space            what may change, and the conditions that counterfactuals must meet
 opposite         a model turned round, for regions and bands of scores

@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from ironrule.checker.changes.document import ScopeClaim
 from ironrule.checker.changes.space import ChangeConditions, list_conditions
-from ironrule.checker.document import to_canonical_json
+from ironrule.checker.document import JsonObject, compute_digest, to_canonical_json
 from ironrule.checker.intervals import is_interval_feature, summarize_domains
 from ironrule.checker.result import ClaimFailed, ClaimUndecided
 from ironrule.checker.scope import MAX_PAST_ROWS, UserInputs
@@ -34,11 +34,40 @@ MEANINGS = {
         "refuted": "A claim is false or was altered, or a point of the region is denied",
         "undecided": "Not everything could be checked, or the document claims no proof",
     },
+    "menu": {
+        "proven": "Every claim was checked against the model: each change is the cheapest of its features",
+        "refuted": "A claim is false or was altered, or there is a cheaper change, or another one than claimed",
+        "undecided": "Not everything could be checked, or the document claims no proof",
+    },
+    "infeasibility": {
+        "proven": "Every claim was checked against the model: there is none, and each restriction is needed",
+        "refuted": "A claim is false or was altered, or there is a counterfactual",
+        "undecided": "Not everything could be checked, or the document claims no proof",
+    },
 }
 NOT_COMPARED = (
     "what counts as desired was taken from the document; pass desired= and threshold= (--desired, --threshold) to "
     "compare it with what you mean"
 )
+
+
+class DigestedDocument(Protocol):
+    """A document with its digest."""
+
+    @property
+    def digest(self) -> str:
+        """What the document says that its digest is."""
+
+    @property
+    def data(self) -> JsonObject:
+        """Everything that it says."""
+
+
+def check_digest(document: DigestedDocument) -> str:
+    """That the digest of a document is that of its data."""
+    if document.digest != compute_digest(document.data):
+        raise ClaimFailed("digest mismatch: the document was modified after it was written")
+    return "the document is as it was written"
 
 
 @dataclass(frozen=True, slots=True)

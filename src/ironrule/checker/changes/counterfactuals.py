@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,14 +24,21 @@ from ironrule.checker.changes.claims import (
     CallersMeaning,
     build_conditions,
     check_decision,
+    check_digest,
     check_model,
     check_space,
     require_known_domains,
     require_same_target_claim,
 )
 from ironrule.checker.changes.costs import ChangePrices, build_prices
-from ironrule.checker.changes.document import CounterfactualsDocument, RegionDocument, ScopeClaim
-from ironrule.checker.changes.search import ChangeProblem, ChangeSearch
+from ironrule.checker.changes.document import (
+    EMBEDDED_FIELDS,
+    ChangeDocument,
+    CounterfactualsDocument,
+    RegionDocument,
+    ScopeClaim,
+)
+from ironrule.checker.changes.search import ChangeSearch, CheaperChangeProblem
 from ironrule.checker.changes.space import (
     ChangeConditions,
     Numbers,
@@ -41,13 +48,17 @@ from ironrule.checker.changes.space import (
     list_stepped_numbers,
 )
 from ironrule.checker.components import describe_changes, encode_counterfactual, encode_point, format_value
-from ironrule.checker.document import JsonObject, compute_digest
+from ironrule.checker.document import JsonObject, to_canonical_json
 from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
 from ironrule.checker.scope import UserInputs
 from ironrule.checker.space.space import CheckerSpace, value_from_json
 from ironrule.checker.suggestions import add_numbers, check_rounding
 from ironrule.checker.user_models import OutcomeTarget
 from ironrule.errors import InputError
+
+if TYPE_CHECKING:
+    from ironrule.checker.changes.infeasibility import InfeasibilityDocument
+    from ironrule.checker.changes.menu import MenuDocument
 
 MAX_STEPS = 5_000  # values that a number may take by its step
 REFINEMENTS = 4  # how often numbers are put between values
@@ -57,28 +68,42 @@ MAX_NEW_NUMBERS = 20_000
 
 
 def check_changes(
-    document: CounterfactualsDocument | RegionDocument,
+    document: ChangeDocument,
     inputs: UserInputs,
     caller: tuple[OutcomeTarget | None, float | None, bool],
     cache: dict[str, Any],
 ) -> Check:
-    """What becomes of the claims of counterfactuals, or of a region; the caller's target, margin and intervals are
-    compared with the document's, and ``cache`` keeps what is built.
+    """What becomes of the claims of any document of changes; the caller's target, margin and intervals are compared
+    with the document's, and ``cache`` keeps what is built.
     """
     meaning = CallersMeaning(*caller, cache)
     if document.kind == "counterfactuals":
         return check_counterfactuals(document, inputs, meaning)
+    return _check_other(document, inputs, meaning)
+
+
+def _check_other(document: ChangeDocument, inputs: UserInputs, meaning: CallersMeaning) -> Check:
+    """What becomes of a document whose claims are checked by a module that is loaded for these alone."""
+    if document.kind == "menu":
+        from ironrule.checker.changes.menu import check_menu
+
+        return check_menu(document, inputs, meaning)
+    if document.kind == "infeasibility":
+        from ironrule.checker.changes.infeasibility import check_infeasibility
+
+        return check_infeasibility(document, inputs, meaning)
     from ironrule.checker.changes.region import check_region
 
+    assert document.kind == "region"
     return check_region(document, inputs, meaning)
 
 
 def check_counterfactuals(document: CounterfactualsDocument, inputs: UserInputs, meaning: CallersMeaning) -> Check:
     """What becomes of the claims of counterfactuals."""
-    findings = [run_claim_check("digest", partial(_check_digest, document))]
+    findings = [run_claim_check("digest", partial(check_digest, document))]
     reading: ReadingSource = "none"
     try:
-        checker = _CounterfactualsChecker.build(document, inputs, meaning)
+        checker = CounterfactualsChecker.build(document, inputs, meaning)
     except ClaimUndecided as reason:
         findings.append(Finding("decision", "undecided", str(reason)))
     except ClaimFailed as reason:
@@ -87,6 +112,8 @@ def check_counterfactuals(document: CounterfactualsDocument, inputs: UserInputs,
         findings += checker.check_claims()
         for place, region in enumerate(_list_regions(document), 1):
             findings.append(_check_region(place, region, document, inputs, meaning))
+        for name, inner in document.embedded.items():
+            findings.append(_check_embedded(name, inner, document, inputs, meaning))
         reading = checker.find_reading_source()
     return Check(
         _describe(document),
@@ -112,18 +139,49 @@ def _check_region(
     """What becomes of a region that the document adds: of its claims the first that does not hold, or else the last."""
     if all(region.counterfactual["values"] != one["values"] for one in document.counterfactuals):
         return Finding(f"region {place}", "fails", "it is around a counterfactual that the document does not have")
-    from ironrule.checker.changes.region import check_region
-
-    findings = check_region(region, inputs, meaning).findings
-    worst = next((one for one in findings if one.status == "fails"), None)
-    told = worst or next((one for one in findings if one.status != "holds"), findings[-1])
-    return Finding(f"region {place}", told.status, told.sentence)
+    return _summarize(f"region {place}", _check_other(region, inputs, meaning))
 
 
-def _check_digest(document: CounterfactualsDocument) -> str:
-    if document.digest != compute_digest(document.data):
-        raise ClaimFailed("digest mismatch: the document was modified after it was written")
-    return "the document is as it was written"
+def _check_embedded(
+    name: str,
+    inner: MenuDocument | InfeasibilityDocument,
+    document: CounterfactualsDocument,
+    inputs: UserInputs,
+    meaning: CallersMeaning,
+) -> Finding:
+    """The same of a menu, or of restrictions that forbid every counterfactual: they must be about the same row."""
+    kind = "menu" if name == "menu" else "infeasibility"
+    if inner.kind != kind:
+        return Finding(name, "fails", f"it must be the document of {kind}, but it is one of {inner.kind}")
+    if to_canonical_json(inner.asked.instance) != to_canonical_json(document.instance):
+        return Finding(name, "fails", "it must be about the row of the counterfactuals, but it is about another one")
+    own, outer = inner.asked.scope, document.scope
+    asked = inner.asked.margin, inner.asked.further_models, own and (own.decision, own.upper)
+    if asked != (document.margin, document.further_models, outer and (outer.decision, outer.upper)):
+        return Finding(name, "fails", "it must be about what the counterfactuals reach, but it is about something else")
+    if own and outer and not _is_no_stricter(own, outer):
+        return Finding(name, "fails", "it speaks of limits of changes that the counterfactuals need not obey")
+    check = _check_other(inner, inputs, meaning)
+    if inner.kind == "infeasibility" and not inner.proven and all(one.status == "holds" for one in check.findings[:-1]):
+        return Finding(name, "holds", "nothing is claimed to be proven")
+    return _summarize(name, check)
+
+
+def _is_no_stricter(own: ScopeClaim, outer: ScopeClaim) -> bool:
+    """Whether all that may change under one claim may change under another."""
+    varying = own.features_to_vary is None or (
+        outer.features_to_vary is not None and {*outer.features_to_vary} <= {*own.features_to_vary}
+    )
+    return varying and {*own.change_constraints} <= {*outer.change_constraints}
+
+
+def _summarize(name: str, check: Check) -> Finding:
+    """What becomes of a document in another one: of its claims the first that does not hold, or else the last."""
+    worst = next((one for one in check.findings if one.status == "fails"), None)
+    told = worst or next((one for one in check.findings if one.status != "holds"), check.findings[-1])
+    if told.status == "holds" and check.status == "undecided":
+        return Finding(name, "undecided", "not all that it says is claimed to be proven")
+    return Finding(name, told.status, told.sentence)
 
 
 def _describe(document: CounterfactualsDocument) -> str:
@@ -131,13 +189,16 @@ def _describe(document: CounterfactualsDocument) -> str:
     if not document.counterfactuals:
         return "There is no counterfactual" if document.proven else "No counterfactual was found"
     first = document.counterfactuals[0]["changes"]
-    changes = [f"{one['feature']}: {_format(one['before'])} -> {_format(one['after'])}" for one in first]
+    changes = [
+        f"{one['feature']}: {format_plain_value(one['before'])} -> {format_plain_value(one['after'])}" for one in first
+    ]
     others = len(document.counterfactuals) - 1
     more = f" (and {others} more)" if others else ""
     return f"The nearest counterfactual changes {', '.join(changes) or 'nothing'}{more}"
 
 
-def _format(plain: Any) -> str:
+def format_plain_value(plain: Any) -> str:
+    """A value of a document as people read it."""
     try:
         return format_value(value_from_json(plain))
     except (TypeError, ValueError, InputError):
@@ -156,14 +217,15 @@ def _list_notes(document: CounterfactualsDocument, meaning: CallersMeaning) -> l
         notes.append("what may change, and what it costs, was taken from the document")
     if any(region.maximal for region in _list_regions(document)):
         notes.append(NOT_MAXIMAL)
-    beside = [name for name in ("measures", "menu", "infeasibility", "why_none") if name in document.data]
+    named = [name for name in ("measures", *EMBEDDED_FIELDS) if name in document.data]
+    beside = [name for name in named if name not in document.embedded]
     if beside:
         notes.append(f"what the document says besides was not checked: {', '.join(beside)}")
     return notes
 
 
 @dataclass(slots=True, eq=False)
-class _CounterfactualsChecker:
+class CounterfactualsChecker:
     """A document, and what it is checked against; the problem, once it is needed."""
 
     document: CounterfactualsDocument
@@ -179,7 +241,7 @@ class _CounterfactualsChecker:
     @classmethod
     def build(
         cls, document: CounterfactualsDocument, inputs: UserInputs, meaning: CallersMeaning
-    ) -> _CounterfactualsChecker:
+    ) -> CounterfactualsChecker:
         """The conditions; raises ClaimUndecided where the document does not say enough, or speaks of something else."""
         claim = document.scope
         if claim is None:
@@ -190,8 +252,10 @@ class _CounterfactualsChecker:
         targets, conditions = build_conditions(claim, inputs, meaning, document.margin)
         return cls(document, claim, inputs, meaning, targets=targets, conditions=conditions)
 
-    def check_claims(self) -> list[Finding]:
-        """Every claim with what becomes of it; of another space or model nothing can be said."""
+    def check_setting(self) -> list[Finding]:
+        """What is spoken of: the decision, the space, the model, the row. If one does not hold it is the last, since
+        of another space or model nothing can be said.
+        """
         findings = list[Finding]()
         first: dict[str, Callable[[], str]] = {
             "decision": self._check_decision,
@@ -199,19 +263,28 @@ class _CounterfactualsChecker:
             "model": partial(check_model, self.claim, self.conditions),
             "restrictions": self._check_restrictions,
             "instance": self._check_instance,
-            "counterfactuals": self._check_points,
         }
         for claim, check in first.items():
             findings.append(run_claim_check(claim, check))
             if findings[-1].status != "holds":
-                return findings
+                break
+        return findings
+
+    def check_claims(self) -> list[Finding]:
+        """Every claim with what becomes of it."""
+        findings = self.check_setting()
+        if findings[-1].status != "holds":
+            return findings
+        findings.append(run_claim_check("counterfactuals", self.check_points))
+        if findings[-1].status != "holds":
+            return findings
         if not self.document.proven:
             return [*findings, Finding("nearest", "holds", "nothing is claimed to be proven")]
         for place in range(len(self.document.counterfactuals)):
             name = f"nearest {place + 1}" if len(self.document.counterfactuals) > 1 else "nearest"
-            findings.append(run_claim_check(name, partial(self._check_nearest, place)))
+            findings.append(run_claim_check(name, partial(self.check_nearest, place)))
         if len(self.document.counterfactuals) < self.claim.k:
-            findings.append(run_claim_check("no other", self._check_no_other))
+            findings.append(run_claim_check("no other", self.check_no_other))
         return findings
 
     def find_reading_source(self) -> ReadingSource:
@@ -233,32 +306,34 @@ class _CounterfactualsChecker:
         absent = [text for text in self.inputs.change_constraints if text not in self.claim.change_constraints]
         if absent:
             raise ClaimUndecided(f"the caller demands a constraint that the document does not name: {absent[0]}")
-        restrictions.bind(self.conditions.space, self._encode_row(self.conditions.space))
-        self._build_prices(self.conditions)
+        restrictions.bind(self.conditions.space, self.encode_row(self.conditions.space))
+        self.build_prices(self.conditions)
         count = len(self.claim.change_constraints)
         fixed = int((~restrictions.varying).sum())
         return f"{count} constraints on changes, {fixed} features that must not change" if count or fixed else "none"
 
     def _check_instance(self) -> str:
-        row = self._encode_row(self.conditions.space)
+        row = self.encode_row(self.conditions.space)
         if not self.conditions.space.admits(row[None, :])[0]:
             raise ClaimFailed("the row must satisfy the constraints on the space, but it does not")
         if self.conditions.desired(row[None, :])[0]:
             raise ClaimFailed("the row must not have what is to be reached, but the model gives it that")
         return "the model does not give it what is to be reached"
 
-    def _encode_row(self, space: CheckerSpace) -> Int32Array:
+    def encode_row(self, space: CheckerSpace) -> Int32Array:
+        """The codes of the row."""
         return encode_point(space, self.document.instance)
 
-    def _build_prices(self, conditions: ChangeConditions) -> ChangePrices:
+    def build_prices(self, conditions: ChangeConditions) -> ChangePrices:
+        """What changes of the row cost."""
         space, table = conditions.space, self.inputs.table
         stored = [
             column.dtype.type if (column := table.column(one.columns[0]).values).dtype.kind == "f" else np.float64
             for one in space.features
         ]
-        return build_prices(self.document.cost, space, self._encode_row(space), conditions.past_rows, stored)
+        return build_prices(self.document.cost, space, self.encode_row(space), conditions.past_rows, stored)
 
-    def _check_points(self) -> str:
+    def check_points(self) -> str:
         """That all are counterfactuals, obey the restrictions, and lie in order; none changes all of an earlier one."""
         given = self.document.counterfactuals
         if len(given) > self.claim.k:
@@ -272,7 +347,7 @@ class _CounterfactualsChecker:
         rows = [*(one["values"] for one in given), *before]
         space = add_numbers(self.conditions.space, rows)
         require_known_domains(self.document.domains, self.conditions)
-        own = self._encode_row(space)
+        own = self.encode_row(space)
         points = np.stack([encode_point(space, values) for values in rows])
         for one, point in zip(given, points, strict=False):
             _require_listed_changes(one, space, own, point)
@@ -293,7 +368,7 @@ class _CounterfactualsChecker:
         return 1.0  # what rounding costs is part of the resolution
 
     def _check_order(self, given: Sequence[JsonObject], changed: BoolArray) -> str:
-        prices = self._build_prices(self.conditions)
+        prices = self.build_prices(self.conditions)
         rows = [{name: value_from_json(value) for name, value in one["values"].items()} for one in given]
         costs = [prices.measure_change(row) for row in rows]
         if not all(np.isfinite(distance) for _, distance in costs):
@@ -306,9 +381,10 @@ class _CounterfactualsChecker:
         shown = ", ".join(f"{distance:.6g} ({count} changed)" for count, distance in costs[:5])
         return f"the model gives all {len(given)} what is to be reached; distance (features): {shown}"
 
-    def _check_nearest(self, place: int) -> str:
+    def check_nearest(self, place: int) -> str:
+        """That nothing is nearer than one of the counterfactuals and does not change all of an earlier one."""
         one = self.document.counterfactuals[place]
-        prices = self._build_prices(self.conditions)
+        prices = self.build_prices(self.conditions)
         count, distance = prices.measure_change({name: value_from_json(v) for name, v in one["values"].items()})
         limit_of = partial(_find_limit, count=count, distance=distance, resolution=self.document.resolution)
         pieces = self._prove_empty(limit_of, self.document.counterfactuals[:place])
@@ -316,11 +392,14 @@ class _CounterfactualsChecker:
         others = " that does not change all of an earlier one" if place else ""
         return f"nothing{others} is nearer{near}; pieces closed: {pieces:,}"
 
-    def _check_no_other(self) -> str:
-        given = self.document.counterfactuals
-        pieces = self._prove_empty(lambda _: np.inf, given)
-        what = "no other that does not change all of one of these" if given else "none at all"
-        return f"there is {what}; pieces closed: {pieces:,}"
+    def check_no_other(self) -> str:
+        """That there is no other that does not change all of one of the counterfactuals."""
+        what = "no other that does not change all of one of these" if self.document.counterfactuals else "none at all"
+        return f"there is {what}; pieces closed: {self.prove_no_other():,}"
+
+    def prove_no_other(self) -> int:
+        """How many pieces show that; raises ClaimFailed with another one."""
+        return self._prove_empty(lambda _: np.inf, self.document.counterfactuals)
 
     def _prove_empty(self, find_limit: Callable[[ChangePrices], float], earlier: Sequence[JsonObject]) -> int:
         """How many pieces show that nothing costs less than a limit; raises ClaimFailed with what does."""
@@ -341,16 +420,16 @@ class _CounterfactualsChecker:
                 break
         raise ClaimUndecided(f"{pieces:,} pieces were looked at, and some stay open")
 
-    def _prepare(self) -> tuple[ChangeConditions, ChangeProblem, ChangePrices, Int32Array]:
+    def _prepare(self) -> tuple[ChangeConditions, CheaperChangeProblem, ChangePrices, Int32Array]:
         """The problem over the domains with the numbers that joined them so far."""
         if self.finer is None:
-            space, prices = self.conditions.space, self._build_prices(self.conditions)
+            space, prices = self.conditions.space, self.build_prices(self.conditions)
             restrictions = Restrictions.build(self.claim, space)
-            self._join(restrictions.list_numbers(space, self._encode_row(space)))
+            self._join(restrictions.list_numbers(space, self.encode_row(space)))
             self._join(list_stepped_numbers(prices, MAX_STEPS))
             self.finer = self._refine() if self.more else self.conditions
         finer = self.finer
-        prices, row = self._build_prices(finer), self._encode_row(finer.space)
+        prices, row = self.build_prices(finer), self.encode_row(finer.space)
         return finer, build_problem(finer, Restrictions.build(self.claim, finer.space), prices, row), prices, row
 
     def _join(self, numbers: Numbers) -> None:
@@ -358,9 +437,12 @@ class _CounterfactualsChecker:
             self.more[name] = tuple(dict.fromkeys((*self.more.get(name, ()), *some)))
 
     def _refine(self) -> ChangeConditions:
-        return ChangeConditions.build(self.inputs, self.targets, self.claim, self.more)
+        claim, margin = self.claim, self.document.margin
+        asked = "finer", len(self.inputs.models), claim.decision, claim.upper, margin, claim.breakpoints
+        build = partial(ChangeConditions.build, self.inputs, self.targets, claim, self.more)
+        return self.meaning.get_built((*asked, claim.extended_values, sorted(self.more.items())), build)
 
-    def _add_numbers(self, problem: ChangeProblem, gaps: Sequence[tuple[int, int]], space: CheckerSpace) -> bool:
+    def _add_numbers(self, problem: CheaperChangeProblem, gaps: Sequence[tuple[int, int]], space: CheckerSpace) -> bool:
         """Put numbers into gaps; whether there was room for any."""
         new: dict[str, tuple[Any, ...]] = {}
         for j, atom in gaps:

@@ -1,7 +1,8 @@
 """The document of counterfactuals, or of a region: which fields it has, and what each may hold.
 
-As in an explanation's document, unknown fields are refused. The command line and the server may add regions to a
-document of counterfactuals, which are checked, and more that is known, and is not.
+As in an explanation's document, unknown fields are refused. The command line and the server may add regions, a menu and
+forbidding restrictions to a document of counterfactuals, which are checked, and more that is known, and is not. Menus
+and forbidding restrictions have modules of their own, which are loaded for these alone.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from ironrule.checker.changes.costs import DEFAULT_COST, CostClaim
 from ironrule.checker.document import (
@@ -40,10 +41,15 @@ from ironrule.checker.document import (
 )
 from ironrule.errors import InputError, build_format_error
 
+if TYPE_CHECKING:
+    from ironrule.checker.changes.infeasibility import InfeasibilityDocument
+    from ironrule.checker.changes.menu import MenuDocument
+
 COUNTERFACTUALS_FORMAT = 2
 LEAST_PRICE, LARGEST_PRICE = 1e-9, 1e12  # others would be lost beside costs of about 1, or their squares be infinite
 REGION_FORMAT = 1
-BESIDE_FIELDS = ("asked", "measures", "menu", "infeasibility", "why_none", "unfinished")  # not checked
+BESIDE_FIELDS = ("asked", "measures", "unfinished")  # not checked
+EMBEDDED_FIELDS = ("menu", "infeasibility", "why_none")  # checked if they are whole documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +104,28 @@ class CounterfactualsDocument:
     further_models: int = 0
     region: RegionDocument | None = None
     regions: tuple[RegionDocument, ...] = ()
+    embedded: Mapping[str, MenuDocument | InfeasibilityDocument] = field(default_factory=dict)
 
 
-def parse_change_document(data: Mapping[str, Any]) -> CounterfactualsDocument | RegionDocument:
-    """The counterfactuals, or the region, in JSON data; raises InputError if it is malformed."""
+ChangeDocument: TypeAlias = "CounterfactualsDocument | RegionDocument | MenuDocument | InfeasibilityDocument"
+
+
+def parse_change_document(data: Mapping[str, Any]) -> ChangeDocument:
+    """The counterfactuals, the region, the menu or the forbidding restrictions in JSON data; raises InputError if it is
+    malformed.
+    """
+    if "menu_format" in data:
+        from ironrule.checker.changes.menu import parse_menu
+
+        return parse_menu(data)
+    if "infeasibility_format" in data:
+        from ironrule.checker.changes.infeasibility import parse_infeasibility
+
+        return parse_infeasibility(data)
     is_region = "region_format" in data
     name, number = ("region_format", REGION_FORMAT) if is_region else ("counterfactuals_format", COUNTERFACTUALS_FORMAT)
     what = "a region" if is_region else "counterfactuals"
-    if repr(data[name]) != str(number):
-        raise build_format_error(what, number, shorten_value(data[name]), "search for them again")
+    require_format(data, name, number, what)
     try:
         if is_region:
             return _parse_region_inside(data)
@@ -115,7 +134,14 @@ def parse_change_document(data: Mapping[str, Any]) -> CounterfactualsDocument | 
         raise InputError(f"malformed {what.removeprefix('a ')}: {error}") from None
 
 
-def _parse_not_negative(value: Any) -> float:
+def require_format(data: Mapping[str, Any], name: str, number: int, what: str) -> None:
+    """Raise InputError unless a document has this format."""
+    if repr(data[name]) != str(number):
+        raise build_format_error(what, number, shorten_value(data[name]), "search for them again")
+
+
+def parse_not_negative(value: Any) -> float:
+    """A number that is not negative."""
     number = float(parse_number(value))
     if number < 0:
         raise ValueError(f"expected a number that is not negative, got {number!r}")
@@ -129,7 +155,7 @@ def _parse_positive_count(value: Any) -> int:
 
 
 def _parse_price(value: Any) -> float:
-    price = math.inf if value == "inf" else _parse_not_negative(value)
+    price = math.inf if value == "inf" else parse_not_negative(value)
     if price not in (0.0, math.inf) and not LEAST_PRICE <= price <= LARGEST_PRICE:
         raise ValueError(f"a price must be from {LEAST_PRICE:g} to {LARGEST_PRICE:g}, 0 or inf, got {price!r}")
     return price
@@ -144,7 +170,7 @@ def _parse_prices(value: Any) -> tuple[float, float]:
 
 
 def _parse_step(value: Any) -> float:
-    step = _parse_not_negative(value)
+    step = parse_not_negative(value)
     if not step:
         raise ValueError("a step must be positive, got 0")
     return step
@@ -177,13 +203,13 @@ _parse_names = list_of(parse_text)
 _parse_plain_decision = record_of(DecisionClaim, {
     "desired": optional(list_of(parse_value)), "threshold": optional(parse_number), "margin": parse_number,
 }, {"direction": one_of("direction", "above", "below")})  # fmt: skip
-_parse_cost = record_of(_build_cost, {
+parse_cost = record_of(_build_cost, {
     "norm": one_of("the norm of a cost", "fewest", "l1", "l2", "linf"),
     "scale": one_of("the scale of a cost", "range", "mad", "percentile"),
 }, {
-    "prices": object_of(_parse_prices), "steps": object_of(_parse_step), "per_change": _parse_not_negative,
+    "prices": object_of(_parse_prices), "steps": object_of(_parse_step), "per_change": parse_not_negative,
 })  # fmt: skip
-_parse_scope = record_of(_build_scope, {
+parse_scope = record_of(_build_scope, {
     "space": parse_text, "model": parse_text, "decision": _parse_decision, "k": _parse_positive_count,
     "constraints": _parse_names, "change_constraints": _parse_names,
 }, {
@@ -204,7 +230,7 @@ _parse_region = record_of(dict, {
     "maximal": one_of("maximal", True, False),
     "statistics": parse_statistics,
     "digest": parse_text,
-}, {"scope": _parse_scope}, checked_only=("region_format", "statistics"))  # fmt: skip
+}, {"scope": parse_scope}, checked_only=("region_format", "statistics"))  # fmt: skip
 
 
 def _parse_region_inside(data: Any) -> RegionDocument:
@@ -212,28 +238,47 @@ def _parse_region_inside(data: Any) -> RegionDocument:
     return RegionDocument(data=data, **_parse_region(data))
 
 
-_parse_document = record_of(dict, {
+def _parse_embedded(data: Any) -> MenuDocument | InfeasibilityDocument | None:
+    """A menu or forbidding restrictions that another document has; None if they are no document of their own."""
+    if not isinstance(data, dict) or not data.keys() & {"menu_format", "infeasibility_format"}:
+        return None
+    document = parse_change_document(data)
+    assert document.kind in ("menu", "infeasibility")
+    return document
+
+
+def _build_document(**fields: Any) -> dict[str, Any]:
+    given = {name: fields.pop(name) for name in EMBEDDED_FIELDS if name in fields}
+    return {**fields, "embedded": {name: document for name, document in given.items() if document is not None}}
+
+
+ASKED_FIELDS = {  # what was asked for, in every document of changes
+    "scope": parse_scope,
+    "cost": parse_cost,
+    "target": record_of(dict, {}, {
+        "desired": list_of(parse_value), "above": parse_number, "at_most": parse_number,
+    }),
+    "margin": parse_not_negative,
+    "further_models": parse_count,
+    "labels": parse_labels,
+}  # fmt: skip
+
+_parse_document = record_of(_build_document, {
     "counterfactuals_format": parse_count,
     "instance": object_of(parse_value),
     "counterfactuals": list_of(parse_counterfactual),
     "proven": one_of("proven", True, False),
-    "resolution": _parse_not_negative,
+    "resolution": parse_not_negative,
     "seed": parse_count, "evaluations": parse_count, "seconds": parse_number,
     "stopped": one_of("stopped", None, "budget", "interrupted"),
     "statistics": parse_statistics,
     "domains": object_of(parse_domain),
     "digest": parse_text,
 }, {
-    "scope": _parse_scope,
-    "cost": _parse_cost,
-    "target": record_of(dict, {}, {
-        "desired": list_of(parse_value), "above": parse_number, "at_most": parse_number,
-    }),
-    "margin": _parse_not_negative,
-    "further_models": parse_count,
-    "labels": parse_labels,
+    **ASKED_FIELDS,
     "region": _parse_region_inside,
     "regions": list_of(_parse_region_inside),
+    **dict.fromkeys(EMBEDDED_FIELDS, _parse_embedded),
     **dict.fromkeys(BESIDE_FIELDS, lambda value: value),
 }, checked_only=(
     "counterfactuals_format", "seed", "evaluations", "seconds", "stopped", "statistics", "labels",

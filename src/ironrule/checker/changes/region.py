@@ -21,6 +21,7 @@ from ironrule.checker.changes.claims import (
     CallersMeaning,
     build_conditions,
     check_decision,
+    check_digest,
     check_model,
     check_space,
     read_target,
@@ -34,7 +35,7 @@ from ironrule.checker.components import (
     encode_value,
     intersect_ranges,
 )
-from ironrule.checker.document import CertificateClaim, compute_digest, to_canonical_json
+from ironrule.checker.document import CertificateClaim, to_canonical_json
 from ironrule.checker.intervals import is_interval_feature
 from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
 from ironrule.checker.scope import CheckScope, UserInputs, build_scope
@@ -47,7 +48,7 @@ DESIRED_OUTCOME = "the desired outcome"
 
 def check_region(document: RegionDocument, inputs: UserInputs, meaning: CallersMeaning) -> Check:
     """What becomes of the claims of a region."""
-    findings = [run_claim_check("digest", partial(_check_digest, document))]
+    findings = [run_claim_check("digest", partial(check_digest, document))]
     reading: ReadingSource = "none"
     try:
         checker = _RegionChecker.build(document, inputs, meaning)
@@ -65,12 +66,6 @@ def check_region(document: RegionDocument, inputs: UserInputs, meaning: CallersM
         (*meaning.list_notes(), *([NOT_MAXIMAL] if document.maximal else [])),
         document="region",
     )
-
-
-def _check_digest(document: RegionDocument) -> str:
-    if document.digest != compute_digest(document.data):
-        raise ClaimFailed("digest mismatch: the document was modified after it was written")
-    return "the document is as it was written"
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,7 +34,7 @@ MAX_OPEN_PIECES = 256  # combinations with gaps that stay open: more of them are
 ROUNDS = 3  # in which what is too expensive is left out
 
 
-class ChangeProblem(NamedTuple):
+class CheaperChangeProblem(NamedTuple):
     """What is to be proven empty: the changes that cost less than a limit.
 
     ``bounds`` has one entry for every condition that a counterfactual must meet; ``decide`` asks the models themselves
@@ -90,7 +90,7 @@ class SearchOutcome(NamedTuple):
 class ChangeSearch:
     """One proof that nothing costs less than a limit and changes all features of no earlier counterfactual."""
 
-    problem: ChangeProblem
+    problem: CheaperChangeProblem
     limit: float
     earlier: BoolArray  # one row for each: the features that it changes
     max_pieces: int  # that are looked at

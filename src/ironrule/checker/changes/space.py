@@ -29,7 +29,7 @@ from ironrule.checker.bounds.sum_bounds import SumBounds
 from ironrule.checker.changes.atoms import FeatureAtoms, combine_cells
 from ironrule.checker.changes.costs import ChangePrices
 from ironrule.checker.changes.document import ScopeClaim
-from ironrule.checker.changes.search import ChangeProblem
+from ironrule.checker.changes.search import CheaperChangeProblem
 from ironrule.checker.intervals import find_gaps, is_interval_feature
 from ironrule.checker.result import ClaimFailed, ClaimUndecided
 from ironrule.checker.scope import CheckScope, ModelWithBounds, UserInputs, build_scope
@@ -232,7 +232,7 @@ def list_stepped_numbers(prices: ChangePrices, most: int) -> dict[str, tuple[Any
 
 def build_problem(
     conditions: ChangeConditions, restrictions: Restrictions, prices: ChangePrices, row: Int32Array
-) -> ChangeProblem:
+) -> CheaperChangeProblem:
     """All that a row may be changed to, with bounds of the models; raises ClaimUndecided where that cannot be had."""
     space, models = conditions.space, conditions.models
     predicates = restrictions.bind(space, row)
@@ -269,7 +269,7 @@ def build_problem(
         )
         beside = np.minimum(gap_costs, np.concatenate([[np.inf], gap_costs[:-1]]))
         code_costs.append(np.minimum(costs, beside))
-    return ChangeProblem(
+    return CheaperChangeProblem(
         atoms=tuple(atoms),
         bounds=tuple(_build_bounds(model, row, code_costs) for model in models),
         decide=conditions.desired,

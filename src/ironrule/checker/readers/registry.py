@@ -33,6 +33,7 @@ READERS = (  # the library, what the class's name begins with, and the module an
     ("catboost", ("",), "catboost_models.read_catboost"),
     ("ironrule", ("OnnxNetwork",), "onnx_networks.read_onnx"),
     ("ironrule", ("OnnxModel",), "onnx_trees.read_onnx_trees"),
+    ("ironrule", ("PmmlModel",), "pmml_models.read_pmml"),
 )
 ABSENT_VALUES = {"xgboost": math.nan}  # what libraries take an entry for that a sparse matrix does not store; others: 0
 

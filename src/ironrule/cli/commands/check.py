@@ -1,9 +1,9 @@
 """ironrule check: verify an explanation, a ladder or counterfactuals against the model and the data, without trusting
 their author.
 
-EXPLANATION is the JSON of ironrule explain, of ironrule ladder, or of ironrule counterfactual, or a validator's report
-(.html) that has one attached. The space and the constraints must be those that it was made with. It names the desired
-outcome; give yours with --desired and --threshold to compare the two:
+EXPLANATION is the JSON of ironrule explain, of ironrule ladder, or of ironrule counterfactual (also with --region,
+--menu or --why-none), or a validator's report (.html) that has one attached. The space and the constraints must be
+those that it was made with. It names the desired outcome; give yours with --desired and --threshold to compare the two:
 
   ironrule explain model.skops loans.csv --row 17 --desired paid --output why.json
   ironrule check why.json --model model.skops --data loans.csv --desired paid
@@ -92,6 +92,8 @@ def _phrase_rule(document: Mapping[str, Any], options: argparse.Namespace) -> st
     from ironrule.space.labels import Labels
 
     explanation = document.get("explanation", document)
+    if "rules" not in explanation:  # of changes
+        return None
     labels = Labels.from_dict(explanation.get("labels", {}))
     if options.labels is not None or options.language is not None:
         labels = read_labels(options).extend(labels)

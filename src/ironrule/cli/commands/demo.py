@@ -11,6 +11,7 @@ whose proven rules are short themselves:
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ironrule.cli.options import add_algorithm_option, add_seed_option, build_search_options
@@ -19,7 +20,6 @@ from ironrule.errors import InputError, OutcomeError
 
 if TYPE_CHECKING:
     from ironrule.explain.explainer import Explainer
-    from ironrule.space.labels import Labels
     from ironrule.space.space import Space
 
 
@@ -81,11 +81,7 @@ def build_boosting_explainer() -> Explainer:
 def build_boosting_model() -> tuple[Any, Any, Space, Any]:
     """Boosted trees trained on half of the data, the data, its space, and which rows are the other half."""
     import numpy as np
-    from sklearn.compose import ColumnTransformer
-    from sklearn.ensemble import GradientBoostingClassifier
-    from sklearn.model_selection import FixedThresholdClassifier, train_test_split
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
+    from sklearn.model_selection import train_test_split
 
     from ironrule.data import load_german
     from ironrule.space.space import Space
@@ -93,12 +89,25 @@ def build_boosting_model() -> tuple[Any, Any, Space, Any]:
     features, names, target = load_german(as_frame=False)
     trained, fresh = train_test_split(np.arange(len(features)), train_size=0.5, random_state=0)
     categories = [place for place, value in enumerate(features[0]) if isinstance(value, str)]
+    model = make_boosting_model(categories).fit(features[trained], target[trained])
+    return model, features, Space.infer(features, names=names), np.isin(np.arange(len(features)), fresh)
+
+
+def make_boosting_model(categories: Sequence[str] | Sequence[int]) -> Any:
+    """Boosted trees that approve loans which are good with a high probability; not fitted yet.
+
+    ``categories`` are the columns with categories, by name or place.
+    """
+    from sklearn.compose import ColumnTransformer
+    from sklearn.ensemble import GradientBoostingClassifier
+    from sklearn.model_selection import FixedThresholdClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
     encoder = OneHotEncoder(handle_unknown="ignore")
     columns = ColumnTransformer([("categories", encoder, categories)], remainder="passthrough")
     trees = make_pipeline(columns, GradientBoostingClassifier(max_depth=2, random_state=0))
-    model = FixedThresholdClassifier(trees, threshold=LEAST_PROBABILITY, pos_label=DESIRED_CLASS)
-    model.fit(features[trained], target[trained])
-    return model, features, Space.infer(features, names=names), np.isin(np.arange(len(features)), fresh)
+    return FixedThresholdClassifier(trees, threshold=LEAST_PROBABILITY, pos_label=DESIRED_CLASS)
 
 
 def build_demo_explainer() -> Explainer:
@@ -107,16 +116,6 @@ def build_demo_explainer() -> Explainer:
 
     model, features, space = build_demo_model()
     return Explainer(model, features, desired=DESIRED_CLASS, space=space)
-
-
-def load_demo_labels() -> Labels:
-    """How people call the features, values and outcomes of the bundled data."""
-    import tomllib
-    from importlib.resources import files
-
-    from ironrule.space.labels import Labels
-
-    return Labels.from_dict(tomllib.loads(files("ironrule.data").joinpath("german_labels.toml").read_text("utf-8")))
 
 
 def build_demo_model() -> tuple[Any, Any, Space]:

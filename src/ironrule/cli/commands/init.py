@@ -6,12 +6,16 @@ and with --yes, or where nobody can answer, the suggestions are taken:
   ironrule init
   ironrule init --model model.skops --data loans.csv --target status --desired paid
   ironrule explain --row 17
+
+With --example it writes a folder with everything to try the commands on: the bundled loans, a model and labels.
+
+  ironrule init --example credit
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +23,7 @@ from typing import Any
 
 from ironrule.cli.files import PICKLE_ENDINGS, load_model, read_data, require_file
 from ironrule.cli.output import CommandResult, check_output_path
-from ironrule.cli.project import DATA_ENDINGS, PROJECT_FILE
+from ironrule.cli.project import DATA_ENDINGS, PROJECT_FILE, format_project
 from ironrule.errors import InputError
 
 NAME, HELP = "init", "write a project file, so that other commands need less"
@@ -38,11 +42,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--trust-pickle", action="store_true", help=text)
     parser.add_argument("--yes", action="store_true", help="ask nothing, take what is suggested")
     parser.add_argument("--overwrite", action="store_true", help=f"replace {PROJECT_FILE} if it exists")
+    text = "write the bundled example into a new folder: data, a model, labels and a project file"
+    parser.add_argument("--example", metavar="FOLDER", type=Path, help=text)
     parser.set_defaults(output=Path(PROJECT_FILE))
 
 
 def run(options: argparse.Namespace) -> CommandResult:
     """Look, ask, write."""
+    if options.example is not None:
+        return _write_example(options)
     output = check_output_path(options, (".toml",))
     asks = not options.yes and sys.stdin is not None and sys.stdin.isatty()
     settings: dict[str, Any] = {}
@@ -64,9 +72,19 @@ def run(options: argparse.Namespace) -> CommandResult:
     return CommandResult(view, lambda: {"output": str(output), **settings}, output, text)
 
 
-def format_project(settings: dict[str, Any]) -> str:
-    """The text of a project file."""
-    return "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in settings.items())
+def _write_example(options: argparse.Namespace) -> CommandResult:
+    """Write the bundled example, and say how to go on."""
+    from ironrule.cli.example import write_example
+
+    folder: Path = options.example
+    given = [name for name in ("model", "data", "target", "desired") if getattr(options, name) is not None]
+    if given:
+        raise InputError(f"--example brings its own {given[0]}", hint=f"leave --{given[0]} or --example out")
+    row = write_example(folder)
+    names = sorted(path.name for path in folder.iterdir())
+    commands = f"cd {shlex.quote(str(folder))}, then ironrule inspect, ironrule explain --row {row}, ironrule serve"
+    view = f"{folder}: {', '.join(names)}\nNext: {commands}"
+    return CommandResult(view, lambda: {"folder": str(folder), "files": names, "denied_row": row})
 
 
 def _choose_file(what: str, given: Path | None, endings: tuple[str, ...], asks: bool) -> Path:

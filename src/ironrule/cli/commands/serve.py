@@ -156,11 +156,13 @@ def _parse_title(text: str | None) -> str | None:
 
 
 def _build_demo(title: str | None) -> ServedModel:
-    from ironrule.cli.commands.demo import DESIRED_CLASS, build_demo_model, load_demo_labels
+    from ironrule.cli.commands.demo import DESIRED_CLASS, build_demo_model
+    from ironrule.data import load_german_labels
     from ironrule.server.served_model import ServedModel
+    from ironrule.space.labels import Labels
 
     model, data, space = build_demo_model()
-    space = space.with_labels(load_demo_labels())
+    space = space.with_labels(Labels.from_dict(load_german_labels()))
     usual = "German credit: 1,000 loans, decided by a decision tree (bundled data)"
     return ServedModel.from_model(model, data, title or usual, {"space": space}, desired=DESIRED_CLASS)
 

@@ -25,7 +25,7 @@ from ironrule.explain.counterfactuals.costs.row_cost import check_cost_names, li
 from ironrule.explain.counterfactuals.find import find_counterfactuals
 from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.counterfactuals.permitted import build_change_box, format_range, list_changing_constraints
-from ironrule.explain.counterfactuals.targets import build_reached_context
+from ironrule.explain.counterfactuals.targets import build_reached_context, build_search_scope
 from ironrule.explain.enumerate import build_change_oracle
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions
@@ -53,6 +53,10 @@ class StatedRestriction:
     restriction: Restriction
     constraints: tuple[Constraint, ...] = ()
     fixed: str | None = None
+
+    def describe(self) -> Restriction:
+        """The restriction with its constraints as text."""
+        return replace(self.restriction, constraints=tuple(map(str, self.constraints)))
 
 
 def find_forbidding_restrictions(
@@ -95,6 +99,11 @@ def find_forbidding_restrictions(
         minimal=found.minimal,
         counterfactual=found.counterfactual,
         statistics=build_statistics(meter, "Deletion", options.seed, found.stopped),
+        cost=changes.cost,
+        target=changes.target,
+        margin=changes.margin,
+        further_models=len(changes.models),
+        scope=build_search_scope(context, changes.names, every),
     )
 
 
@@ -186,9 +195,9 @@ class _ForbiddingSearch:
                 None if witness is None else self._find_nearest([other for other in needed if other is not one], cost)
             )
             if found is None or not found.items:
-                named.append(NeededRestriction(one.restriction, witness))
+                named.append(NeededRestriction(one.describe(), witness))
             else:
-                named.append(NeededRestriction(one.restriction, found.items[0], found.proven))
+                named.append(NeededRestriction(one.describe(), found.items[0], found.proven, found.resolution))
         return tuple(named)
 
     def _find_nearest(self, stated: Sequence[StatedRestriction], cost: Cost) -> Counterfactuals | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ironrule.errors import InputError, describe_value
 from ironrule.explain.context import ExplainerContext, decide_row
@@ -22,7 +22,7 @@ from ironrule.explain.counterfactuals.costs.row_cost import (
 from ironrule.explain.counterfactuals.find import find_counterfactuals
 from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.counterfactuals.permitted import list_changing_constraints
-from ironrule.explain.counterfactuals.targets import build_reached_context
+from ironrule.explain.counterfactuals.targets import build_reached_context, build_search_scope
 from ironrule.explain.enumerate import list_changes
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions, parse_budget, parse_names
@@ -31,6 +31,7 @@ from ironrule.oracles.geco.candidates import tabulate_distances
 from ironrule.results.changes.menu import ChangeMenu, MenuEntry
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
 from ironrule.results.explanation import Listing
+from ironrule.results.scope import SearchScope
 from ironrule.rule.counterfactual import Change, Counterfactual
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
@@ -56,14 +57,17 @@ def build_menu(
     )
     entries = []
     for one in listing:
-        best, proven = _find_cheapest(context, row, options, changes, one=one, meter=meter)
-        entries.append(builder.build(" + ".join(one.features), one.features, best, proven, minimal=one.minimal))
+        best = _find_cheapest(context, row, options, changes, one=one, meter=meter)
+        name = " + ".join(one.features)
+        entry = builder.build(name, one.features, best.counterfactual, best.proven, minimal=one.minimal)
+        entries.append(replace(entry, resolution=best.resolution))
     instance = context.space.decode_row(decide_row(context, row)[0])
     return ChangeMenu(
         instance,
         builder.sort(entries),
         bool(listing.complete),
         listing.stopped,
+        scope=_describe_scope(context, changes, len(entries) + 1),
         **_describe_reached(asked),
     )
 
@@ -86,11 +90,20 @@ def build_group_menu(
             context, row, options, replace(changes, features_to_vary=features), meter=meter, progress=progress
         )
         best = found.items[0] if found is not None and found.items else None
-        entries.append(builder.build(name, features, best, found is not None and found.proven))
+        entry = builder.build(name, features, best, found is not None and found.proven)
+        entries.append(replace(entry, resolution=0.0 if found is None else found.resolution))
         stopped = stopped or ("budget" if found is None else found.statistics.stopped)
     instance = context.space.decode_row(decide_row(context, row)[0])
     complete = all(entry.proven for entry in entries)
-    return ChangeMenu(instance, builder.sort(entries), complete, stopped, **_describe_reached(asked))
+    return ChangeMenu(
+        instance,
+        builder.sort(entries),
+        complete,
+        stopped,
+        kind="groups",
+        scope=_describe_scope(context, changes, len(entries)),
+        **_describe_reached(asked),
+    )
 
 
 def list_change_sets(
@@ -112,9 +125,9 @@ def list_change_sets(
     meter, builder = options.start_meter(), _build_entry_builder(context, row, options, changes)
 
     def add_cheapest(one: ChangeSet) -> ChangeSet:
-        best, proven = _find_cheapest(context, row, options, changes, one=one, meter=meter)
-        entry = builder.build("", one.features, best, proven)
-        return replace(one, counterfactual=best, proven=proven, cost=entry.cost)
+        best = _find_cheapest(context, row, options, changes, one=one, meter=meter)
+        entry = builder.build("", one.features, best.counterfactual, best.proven)
+        return replace(one, counterfactual=best.counterfactual, proven=best.proven, cost=entry.cost)
 
     return list_changes(
         context,
@@ -155,6 +168,20 @@ def _describe_reached(changes: ChangeOptions) -> dict[str, Any]:
     return {"cost": changes.cost, "target": changes.target, "margin": changes.margin, "further_models": models}
 
 
+def _describe_scope(context: ExplainerContext, changes: ChangeOptions, k: int) -> SearchScope:
+    """What was searched, for the document of a menu."""
+    limits = (*list_changing_constraints(context, changes), *list_price_constraints(changes.cost))
+    return build_search_scope(context, changes.names, (*context.change_constraints, *limits), k)
+
+
+class _CheapestChange(NamedTuple):
+    """The cheapest change of a set of features, whether that is proven, and how near it is known to be."""
+
+    counterfactual: Counterfactual
+    proven: bool
+    resolution: float = 0.0
+
+
 def _find_cheapest(
     context: ExplainerContext,
     row: Any,
@@ -162,14 +189,14 @@ def _find_cheapest(
     changes: ChangeOptions,
     one: ChangeSet,
     meter: Meter,
-) -> tuple[Counterfactual, bool]:
-    """The cheapest change of a set of features, and whether that is proven; the one that is known where none is found
-    in what is left of the budget.
+) -> _CheapestChange:
+    """The cheapest change of a set of features; the one that is known where none is found in what is left of the
+    budget.
     """
     found = _find_one(context, row, options, replace(changes, features_to_vary=one.features), meter)
     if found is None or not found.items:
-        return one.counterfactual, False
-    return found.items[0], found.proven
+        return _CheapestChange(one.counterfactual, False)
+    return _CheapestChange(found.items[0], found.proven, found.resolution)
 
 
 def parse_groups(groups: Any) -> dict[str, tuple[str, ...]]:

@@ -6,22 +6,38 @@ that the caller names) return.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 from ironrule.errors import MissingExtraError
 from ironrule.model.target import Target
+from ironrule.results.changes.documents import (
+    find_labels,
+    load_json,
+    read_asked,
+    read_counterfactual,
+    read_document,
+    write_asked,
+)
 from ironrule.results.display import plot_menu
+from ironrule.results.document_types import check_menu_types
+from ironrule.results.scope import SearchScope
 from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import name_feature
-from ironrule.space.feature import Value, value_to_json
+from ironrule.space.feature import Value, value_from_json, value_to_json
+from ironrule.space.labels import Labels
+from ironrule.verdict.digest import add_digest
 from ironrule.wording import escape_controls, format_count, join_lines, render_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from pandas import DataFrame
+
+FORMAT_FIELD, MENU_FORMAT = "menu_format", 1
+MenuKind = Literal["minimal sets", "groups"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +47,8 @@ class MenuEntry:
     ``distance`` is the sum over what changes: a number by its share of the range, a value without an order by 1.
     ``proven``: the change is the cheapest, or there is none. ``minimal``: it is proven that changing only some of the
     features cannot give the desired outcome; None where nobody asked. ``cost``: by the cost that was asked for; None
-    with the usual order, fewest changes and then least distance.
+    with the usual order, fewest changes and then least distance. ``resolution``: how near the cheapest is known to be,
+    as that of :class:`Counterfactuals`.
     """
 
     name: str
@@ -41,6 +58,7 @@ class MenuEntry:
     proven: bool
     minimal: bool | None = None
     cost: float | None = None
+    resolution: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as plain data."""
@@ -51,8 +69,23 @@ class MenuEntry:
             "distance": self.distance,
             "proven": self.proven,
             "minimal": self.minimal,
+            "resolution": self.resolution,
             **({} if self.cost is None else {"cost": self.cost}),
         }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], document: Mapping[str, Any]) -> MenuEntry:
+        """The entry that :meth:`to_dict` wrote, of the document of a menu."""
+        return cls(
+            name=data["name"],
+            features=tuple(data["features"]),
+            counterfactual=read_counterfactual(data["counterfactual"], document),
+            distance=None if data["distance"] is None else float(data["distance"]),
+            proven=data["proven"],
+            minimal=data["minimal"],
+            cost=float(data["cost"]) if "cost" in data else None,
+            resolution=float(data["resolution"]),
+        )
 
     @property
     def shown_name(self) -> str:
@@ -80,7 +113,9 @@ class ChangeMenu(Sequence[MenuEntry]):
     """Changes to choose from, cheapest first; sets of features for which there is none come last.
 
     ``complete``: there is no other minimal set of features, or every group has its answer. ``target``, ``margin`` and
-    ``further_models`` say what is reached, as those of :class:`Counterfactuals` do.
+    ``further_models`` say what is reached, as those of :class:`Counterfactuals` do. ``kind``: whether the entries are
+    minimal sets of features, or groups that somebody named. ``scope`` is what was searched, which
+    :func:`ironrule.check` needs to know.
     """
 
     instance: Mapping[str, Value]
@@ -91,6 +126,8 @@ class ChangeMenu(Sequence[MenuEntry]):
     target: Target | None = None
     margin: float = 0.0
     further_models: int = 0
+    kind: MenuKind = "minimal sets"
+    scope: SearchScope | None = field(default=None, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -98,18 +135,49 @@ class ChangeMenu(Sequence[MenuEntry]):
     def __getitem__(self, place: Any) -> Any:
         return self.entries[place]
 
+    @property
+    def labels(self) -> Labels:
+        """How features and values are shown."""
+        return find_labels(*(entry.counterfactual for entry in self.entries))
+
     def to_dict(self) -> dict[str, Any]:
-        """The menu as plain data."""
-        return {
+        """The menu as plain data, with a digest of it."""
+        document = {
+            FORMAT_FIELD: MENU_FORMAT,
+            "kind": self.kind,
             "instance": {name: value_to_json(value) for name, value in self.instance.items()},
             "entries": [entry.to_dict() for entry in self.entries],
             "complete": self.complete,
             "stopped": self.stopped,
-            **({} if self.cost == DEFAULT_COST else {"cost": self.cost.to_dict()}),
-            **({} if self.target is None else {"target": self.target.to_dict()}),
-            **({"margin": self.margin} if self.margin else {}),
-            **({"further_models": self.further_models} if self.further_models else {}),
+            **write_asked(self),
         }
+        return add_digest(document)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ChangeMenu:
+        """The menu that :meth:`to_dict` wrote; raises InputError if the data is none."""
+
+        def build(document: Mapping[str, Any]) -> ChangeMenu:
+            check_menu_types(document)
+            return cls(
+                instance={name: value_from_json(value) for name, value in document["instance"].items()},
+                entries=tuple(MenuEntry.from_dict(entry, document) for entry in document["entries"]),
+                complete=document["complete"],
+                stopped=document["stopped"],
+                kind=document["kind"],
+                **read_asked(document),
+            )
+
+        return read_document(data, "a menu", FORMAT_FIELD, MENU_FORMAT, build, remedy="search for it again")
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The menu as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> ChangeMenu:
+        """The menu that :meth:`to_json` wrote."""
+        return cls.from_dict(load_json(text, "a menu"))
 
     def to_frame(self) -> DataFrame:
         """A pandas table with one row per entry."""

@@ -1,0 +1,369 @@
+"""The bounds under sums of costs, against every point of a box: prices, limits and boxes change all the time."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings, strategies as st
+
+from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points, UInt64Array
+from ironrule.backends.forest.change_messages import Messages, allocate_messages
+from ironrule.backends.forest.change_problem import ChangeProblem, build_change_problem
+from ironrule.backends.forest.change_tables import ChangeTables, build_change_tables
+from ironrule.backends.forest.cheapest import CheapestSearch
+from ironrule.backends.forest.cheapest_search import bound_box, close_first_box
+from ironrule.backends.forest.compile import CompiledForest, compile_tree_sum
+from ironrule.backends.forest.workspace import allocate_forest_workspace
+from ironrule.backends.nearest import ChangeCosts
+from ironrule.model.model_input import TabulatedColumns
+from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Tree, TreeSum
+from ironrule.oracles.protocol import BoxQuery, Case
+from ironrule.rule.cost import CostTable
+from ironrule.space.feature import Feature
+from random_tree_sums import Among, constrained_space, margins
+from tiny_cases import case_of, constraints, every_point, run_of
+
+COSTS = [0.0, 0.1, 0.3, 1.0, 1.0, 2.0, 7.5, np.inf]
+PRICES = [0.0, 0.03, 0.3, 0.3, 1.0, 3.0, 40.0]
+LIMITS = [0.3, 1.1, 2.0, 4.0, 100.0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sum:
+    """One alternative of a sum of trees and what changes cost in it."""
+
+    case: Case
+    margins: tuple[Margin, ...]
+    forest: CompiledForest
+    costs: ChangeCosts
+    tables: ChangeTables
+
+    def evaluate(self, points: Points) -> Float64Array:
+        """All margins by the plain meaning of trees; the first one is minus infinity for what cannot occur."""
+        values = np.array([margin.evaluate(points) for margin in self.margins])
+        values[0, ~self.case.feasible.admits(points)] = -np.inf
+        return values
+
+    def measure(self, points: Points) -> Float64Array:
+        return np.asarray(np.sum([cost[points[:, j]] for j, cost in enumerate(self.costs.code_costs)], axis=0))
+
+    def may_be_desired(self, values: Float64Array) -> BoolArray:
+        return np.asarray((values > -self.forest.slack[:, None]).all(axis=0))
+
+
+def build_sum(case: Case, parts: tuple[Margin, ...], cost: CostTable, limit: float) -> Sum:
+    sizes = case.space.sizes.tolist()
+    columns = TabulatedColumns(np.arange(len(sizes)), tuple(np.arange(size) for size in sizes))
+    (forest,) = compile_tree_sum(TreeSum((parts,)), columns, case.space)
+    query = BoxQuery(case, case.components.box(0), 1, cost=cost)
+    costs = ChangeCosts.build(query, forest.cells)
+    tables = build_change_tables(forest, costs, query, np.zeros((0, len(sizes)), dtype=np.bool_))
+    tables.limit[0] = limit
+    return Sum(case, parts, forest, costs, tables)
+
+
+@st.composite
+def sums(draw: st.DrawFn) -> Sum:
+    """Trees over a few features, constraints on what can occur, costs of which some are free or infinite, a limit."""
+    sizes = tuple(draw(st.lists(st.integers(1, 4), min_size=2, max_size=4)))
+    features = tuple(Feature(f"f{j}", tuple(range(size)), ordered=True) for j, size in enumerate(sizes))
+    space = constrained_space(features, draw(st.lists(constraints(features, of_instance=False), max_size=1)))
+    occurring = every_point(space)[space.feasible.admits(every_point(space))]
+    instance = occurring[draw(st.integers(0, len(occurring) - 1))]
+    case = case_of(space, np.zeros(sizes, dtype=np.bool_), instance, occurring[:1])
+    parts = [np.array([draw(st.sampled_from(COSTS)) for _ in range(size)]) for size in sizes]
+    for part, own in zip(parts, instance, strict=True):
+        part[own] = 0.0
+    some = draw(st.lists(margins(sizes, linked=False), min_size=1, max_size=2))
+    return build_sum(case, tuple(some), CostTable(tuple(parts)), draw(st.sampled_from(LIMITS)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """What is left of a sum below its limit, and every point of it."""
+
+    whole: Sum
+    problem: ChangeProblem
+    tables: ChangeTables
+    cells: Int64Array  # of the problem, a row per point
+    values: Float64Array  # per margin and point
+    costs: Float64Array
+
+    def contains(self, domain: UInt64Array) -> BoolArray:
+        """Which points a domain has."""
+        words = self.problem.cells.word_starts[:-1] + (self.cells >> 6)
+        return np.asarray(((domain[words] >> (self.cells & 63).astype(np.uint64)) & np.uint64(1)).all(axis=1))
+
+    def build_domain(self, chosen: list[Any]) -> UInt64Array:
+        """The domain of some cells per feature."""
+        domain = np.zeros_like(self.tables.start_domain)
+        for j, cells in enumerate(chosen):
+            for cell in cells:
+                domain[self.problem.cells.word_starts[j] + (cell >> 6)] |= np.uint64(1) << np.uint64(cell & 63)
+        return domain
+
+    def weigh(self, prices: Float64Array) -> Float64Array:
+        """Per margin and point, the value and the price of what it costs less than the limit."""
+        return np.asarray(self.values + prices[:, None] * (self.tables.limit[0] - self.costs))
+
+
+def build_problem(whole: Sum, merges: bool) -> Problem | None:
+    domain = whole.tables.start_domain.copy()
+    if not close_first_box(whole.forest, whole.tables, domain):
+        return None
+    built = build_change_problem(whole.forest, whole.tables, domain, merges)
+    if built is None:
+        return None
+    problem, tables = built
+    cells = np.indices(tuple(np.diff(problem.cells.cell_starts).tolist())).reshape(len(tables.home), -1).T
+    points = [
+        whole.costs.find_cheapest_point(problem.forest_cells[problem.cells.cell_starts[:-1] + row]) for row in cells
+    ]
+    codes = np.array(points)
+    return Problem(whole, problem, tables, cells, whole.evaluate(codes), whole.measure(codes))
+
+
+@settings(max_examples=100)
+@given(sums(), st.booleans())
+def test_what_is_left_stands_for_every_cheap_point(whole: Sum, merges: bool) -> None:
+    """With the same margins, at no higher cost, and without a change that the point itself does not make."""
+    points, left = every_point(whole.case.space), build_problem(whole, merges)
+    values, costs = whole.evaluate(points), whole.measure(points)
+    occurs = (values > -np.inf).all(axis=0) & (costs < whole.tables.limit[0])
+    if left is None:
+        assert not occurs.any()
+        return
+    starts = left.problem.cells.cell_starts[:-1]
+    assert left.tables.cell_costs[starts + left.cells].sum(axis=1) == pytest.approx(left.costs)
+    stays = left.cells == left.tables.home
+    for place in np.flatnonzero(occurs):
+        own = whole.forest.cells.locate(points[place]) == whole.tables.home
+        stands = np.isclose(left.values, values[:, [place]], rtol=0, atol=1e-9).all(axis=0)
+        assert (stands & (left.costs <= costs[place]) & stays[:, own].all(axis=1)).any()
+
+
+@settings(max_examples=150)
+@given(sums(), st.booleans(), st.data())
+def test_no_box_is_bounded_too_low(whole: Sum, merges: bool, data: st.DataObject) -> None:
+    """Messages go on from box to box, while prices, limits and boxes change as they like."""
+    left = build_problem(whole, merges)
+    assume(left is not None)
+    assert left is not None
+    state = allocate_messages(left.problem, np.array([data.draw(st.sampled_from(PRICES)) for _ in whole.margins]))
+    random = data.draw(st.randoms(use_true_random=False))
+    for _ in range(5):
+        if random.random() < 0.4:
+            state.prices[:] = [random.choice(PRICES) for _ in whole.margins]
+        if random.random() < 0.3:
+            left.tables.limit[0] *= random.choice(
+                [0.7, 0.95, 1.3]
+            )  # a search never raises it; no bound depends on that
+        chosen = [[cell for cell in range(count) if random.random() < 0.8] for count in (left.cells.max(axis=0) + 1)]
+        bound_and_compare(
+            left, state, left.build_domain(chosen), sweeps=random.randint(1, 5), adapts=random.random() < 0.7
+        )
+    for place in random.sample(range(len(left.cells)), min(5, len(left.cells))):
+        assert_exact(left, state, place)
+
+
+def bound_and_compare(left: Problem, state: Messages, before: UInt64Array, *, sweeps: int, adapts: bool) -> None:
+    """Bound a box; compare with all its points."""
+    after = before.copy()
+    bound = bound_box(left.problem, left.tables, state, after, sweeps, adapts)
+    cheap = left.contains(before) & (left.costs < left.tables.limit[0])
+    wanted = cheap & left.whole.may_be_desired(left.values)
+    if bound == -np.inf:
+        assert not wanted.any()
+        return
+    assert left.contains(after)[wanted].all()
+    weighed = left.weigh(state.prices)[:, left.contains(after)]
+    if weighed.size:
+        assert bound >= weighed.max(axis=1).min() - tolerate(left, state)
+
+
+def assert_exact(left: Problem, state: Messages, place: int) -> None:
+    """Whatever the messages are, of one point alone nothing is lost and nothing is added."""
+    domain = left.build_domain([[cell] for cell in left.cells[place]])
+    for sweeps in (0, 1):
+        bound = bound_box(left.problem, left.tables, state, domain.copy(), sweeps, False)
+        exact = float(left.weigh(state.prices)[:, place].min())
+        if bound == -np.inf:
+            assert (left.weigh(state.prices)[:, place] <= tolerate(left, state) - left.whole.forest.slack).any()
+        else:
+            assert bound == pytest.approx(exact, abs=tolerate(left, state))
+
+
+def tolerate(left: Problem, state: Messages) -> float:
+    return float(1e-9 * (1.0 + (state.prices * left.tables.limit[0]).max() + state.size.max()))
+
+
+def build_stump(feature: int, values: list[float]) -> Tree:
+    """A tree over one feature with a leaf for every code."""
+    last = len(values) - 1
+    splits = [part for code in range(last) for part in (Among(feature, frozenset([code])), None)]
+    left = [child for code in range(last) for child in (2 * code + 1, -1)]
+    right = [child for code in range(last) for child in (2 * code + 2, -1)]
+    leaves = [value for code in range(last) for value in (0.0, values[code])]
+    return Tree(
+        (*splits, None),
+        np.array([*left, -1], np.int32),
+        np.array([*right, -1], np.int32),
+        np.array([*leaves, values[last]]),
+    )
+
+
+def build_sum_at_threshold() -> Problem:
+    """Trees that add up to exactly zero where both features have their last codes, and to more nowhere."""
+    features = tuple(Feature(f"f{j}", (0, 1, 2), ordered=True) for j in range(2))
+    origin = np.zeros(2, np.int32)
+    case = case_of(constrained_space(features, []), np.zeros((3, 3), bool), origin, origin[None, :])
+    trees = (build_stump(0, [-2.0, 0.2, 0.7]), build_stump(1, [-3.0, -0.9, -0.7]))
+    cost = CostTable((np.array([0.0, 5.3, 2.7]), np.array([0.0, 4.1, 1.9])))
+    left = build_problem(build_sum(case, (Margin(0.0, (LinkedGroup(trees),)),), cost, 100.0), merges=True)
+    assert left is not None
+    return left
+
+
+def test_a_box_that_costs_as_much_as_the_limit_is_closed() -> None:
+    left = build_sum_at_threshold()
+    (place,) = np.flatnonzero((left.cells == 2).all(axis=1))
+    cost, box = float(left.costs[place]), left.build_domain([[1, 2], [1, 2]])
+    for limit, is_open in ((cost, False), (math.nextafter(cost, math.inf), True)):
+        left.tables.limit[0] = limit
+        assert close_first_box(left.whole.forest, left.whole.tables, box.copy()) == is_open
+
+
+def test_rounding_closes_nothing() -> None:
+    """A point at the threshold that costs next to the limit: what is added up is far larger than what comes out."""
+    left = build_sum_at_threshold()
+    (place,) = np.flatnonzero((left.cells == 2).all(axis=1))
+    assert left.values[0, place] == 0.0 < left.whole.forest.slack[0] < 1e-13
+    left.tables.limit[0] = math.nextafter(float(left.costs[place]), math.inf)
+    rng, state = np.random.default_rng(0), allocate_messages(left.problem, np.ones(1))
+    for price in 10.0 ** rng.uniform(0, 5, 300):
+        state.prices[0] = price
+        bound_and_compare(left, state, left.build_domain([[1, 2], [1, 2]]), sweeps=2, adapts=False)
+        bound_and_compare(left, state, left.build_domain([[2], [2]]), sweeps=1, adapts=False)
+
+
+def build_random_tree(rng: np.random.Generator, sizes: tuple[int, ...], depth: int) -> Tree:
+    """A whole tree: the children of node i are 2 i + 1 and 2 i + 2."""
+    inner, nodes = 2**depth - 1, np.arange(2 ** (depth + 1) - 1)
+    columns = rng.integers(0, len(sizes), inner).tolist()
+    splits = [Among(j, frozenset(range(int(rng.integers(1, sizes[j]))))) for j in columns]
+    left = np.where(nodes < inner, 2 * nodes + 1, -1).astype(np.int32)
+    right = np.where(nodes < inner, 2 * nodes + 2, -1).astype(np.int32)
+    return Tree(
+        (*splits, *[None] * (inner + 1)), left, right, np.where(nodes < inner, 0.0, rng.normal(size=len(nodes)))
+    )
+
+
+def build_random_sum(
+    seed: int, sizes: tuple[int, ...], trees: int, depth: int, share: float, *, margins: int = 1, error: float = 0.0
+) -> tuple[Sum, BoolArray]:
+    """A sum of which a share of all points is desired, and which; within the error the model decides as it likes."""
+    rng = np.random.default_rng(seed)
+    features = tuple(Feature(f"f{j}", tuple(range(size)), ordered=True) for j, size in enumerate(sizes))
+    points, parts = every_point(constrained_space(features, [])), []
+    for _ in range(margins):
+        group = LinkedGroup(tuple(build_random_tree(rng, sizes, depth) for _ in range(trees)))
+        raw = Margin(0.0, (group,)).evaluate(points)
+        parts.append(Margin(-float(np.quantile(raw, 1.0 - share)), (group,), error=error))
+    values = np.array([part.evaluate(points) for part in parts])
+    # The model's word is a function of the leaves that a point reaches.
+    _, alike = np.unique(
+        np.array([t.evaluate(points) for p in parts for t in p.groups[0].trees]).T, axis=0, return_inverse=True
+    )
+    whims = rng.random(len(points))[alike.ravel()] < 0.4
+    desired = (values > error).all(axis=0) | ((values > -error).all(axis=0) & whims)
+    instance = points[rng.choice(np.flatnonzero(~desired))]
+    weights = [rng.choice([0.1, 1.0, 1.3, 2.0, 5.0]) * rng.uniform(0.9, 1.1, size) for size in sizes]
+    costs = [np.abs(np.arange(len(w)) - own) * w for w, own in zip(weights, instance, strict=True)]
+    case = case_of(constrained_space(features, []), desired.reshape(sizes), instance, points[:1])
+    return build_sum(case, tuple(parts), CostTable(tuple(costs)), 1.0), desired
+
+
+@pytest.mark.parametrize("margins", [1, 2])
+def test_bounds_hold_while_their_prices_adapt(margins: int) -> None:
+    """From any first price, in as many sweeps as bring progress, below limits next to what the cheapest costs."""
+    for seed in range(40):
+        whole, desired = build_random_sum(seed, (4, 4, 4, 4), 8, 2, 0.05, margins=margins)
+        whole.tables.limit[0] = 1.1 * whole.measure(every_point(whole.case.space))[desired].min(initial=1e3)
+        left = build_problem(whole, merges=True)
+        assert left is not None
+        for price in (0.03, 0.1, 0.3, 1.0, 3.0, 10.0):
+            state = allocate_messages(left.problem, np.full(margins, price))
+            bound_and_compare(left, state, left.tables.start_domain, sweeps=20, adapts=True)
+            bound_and_compare(left, state, left.tables.start_domain, sweeps=20, adapts=True)
+
+
+def search_below(whole: Sum, limit: float) -> float:
+    """What the cheapest counterfactual below a limit costs, infinite if there is none, without a quick answer."""
+    search = CheapestSearch(whole.forest, whole.tables, allocate_forest_workspace(whole.forest))
+    search.begin(limit)
+    query = BoxQuery(whole.case, whole.case.components.box(0), 1, cost=CostTable(whole.costs.code_costs))
+    ended, _ = search.prove(query, whole.costs, 100_000, run_of())
+    assert ended
+    best = whole.tables.best
+    return math.inf if best[0] < 0 else whole.costs.measure_point(whole.costs.find_cheapest_point(best))
+
+
+@pytest.mark.parametrize("shape", [(4, 8, 2, 0.05), (5, 10, 3, 0.05), (5, 20, 3, 0.02)])
+@pytest.mark.parametrize(("margins", "error"), [(1, 0.0), (2, 0.0), (1, 0.3), (2, 0.3)])
+def test_searches_from_any_limit_find_the_cheapest(
+    shape: tuple[int, int, int, float], margins: int, error: float
+) -> None:
+    """From limits next to the answer, below which proofs hang on prices, to far above."""
+    features, trees, depth, share = shape
+    for seed in range(25):
+        whole, desired = build_random_sum(seed, (4,) * features, trees, depth, share, margins=margins, error=error)
+        costs = whole.measure(every_point(whole.case.space))
+        least = float(costs[desired].min(initial=math.inf))
+        top = least if least < math.inf else float(costs.max())
+        for factor in (1.0, 1.0001, 1.1, 1.5, 10.0):
+            expected = least if least < factor * top else math.inf
+            assert search_below(whole, factor * top) == pytest.approx(expected), (seed, factor)
+
+
+APART = build_stump(0, [-2.0, 0.25, 0.5, 0.75])
+# Where the second feature stays, only the first code matters; its change, after which all do, is forbidden.
+ALIKE = Tree(
+    (Among(1, frozenset([0])), Among(0, frozenset([0])), None, None, *APART.splits),
+    np.array([1, 2, -1, -1, *np.where(APART.left < 0, -1, APART.left + 4)], np.int32),
+    np.array([4, 3, -1, -1, *np.where(APART.right < 0, -1, APART.right + 4)], np.int32),
+    np.array([0.0, 0.0, -2.0, 0.0, *APART.value]),
+)
+
+
+@pytest.mark.parametrize("tree", [APART, ALIKE], ids=["apart", "alike"])
+@pytest.mark.parametrize("wanted", list(itertools.product([False, True], repeat=3)))
+def test_each_cell_in_doubt_is_asked_about(tree: Tree, wanted: tuple[bool, ...]) -> None:
+    """That the model accepts one must not hide a cheaper one that is left alone in its box; that it denies one says
+    nothing of others that no leaf in reach tells apart.
+    """
+    table = np.zeros((4, 2), dtype=np.bool_)
+    table[1:, 0] = wanted
+    features = tuple(Feature(f"f{j}", tuple(range(size)), ordered=True) for j, size in enumerate(table.shape))
+    origin = np.zeros(2, np.int32)
+    case = case_of(constrained_space(features, []), table, origin, origin[None, :])
+    for costs in itertools.permutations([1.0, 3.0, 5.0]):
+        cost = CostTable((np.array([0.0, *costs]), np.array([0.0, math.inf])))
+        whole = build_sum(case, (Margin(0.0, (LinkedGroup((tree,)),), error=1.0),), cost, 1.0)
+        least = min((one for one, is_wanted in zip(costs, wanted, strict=True) if is_wanted), default=math.inf)
+        assert search_below(whole, 10.0) == least
+
+
+def test_where_all_changes_are_free_prices_stay_finite() -> None:
+    features = tuple(Feature(f"f{j}", (0, 1), ordered=True) for j in range(2))
+    table, origin = np.array([[False, False], [True, True]]), np.zeros(2, np.int32)
+    case = case_of(constrained_space(features, []), table, origin, origin[None, :])
+    parts = [
+        Margin(0.0, (LinkedGroup((build_stump(j, values),)),)) for j, values in enumerate([[-1.0, 1.0], [1.0, 2.0]])
+    ]
+    whole = build_sum(case, tuple(parts), CostTable((np.zeros(2), np.zeros(2))), 1.0)
+    assert search_below(whole, math.nextafter(0.0, math.inf)) == 0.0
