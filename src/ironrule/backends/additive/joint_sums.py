@@ -193,7 +193,8 @@ class _PieceSearch:
         reach = np.sum([np.abs(one.gains).max(axis=1) for one in choices], axis=0)
         most = sum(float(one.costs.max()) for one in choices) * (1.0 + 1e-6) + 1e-6
         scale = np.where(reach > 0.0, reach, 1.0)
-        return cls(search, choices, priced, prices @ search.need.least, scale, best=None, cost=most)
+        start = prices @ search.need.least
+        return cls(search, choices, priced=priced, start=start, scale=scale, best=None, cost=most)
 
     @property
     def limit(self) -> float:
@@ -240,17 +241,23 @@ class _PieceSearch:
         return _Piece(
             low,
             high,
-            np.stack([priced[:, some].min(axis=1) for _, priced, some in pairs], axis=1),
-            np.array([one.costs[some].min() for one, _, some in pairs]),
-            np.stack([one.gains[:, some].max(axis=1) for one, _, some in pairs], axis=1),
-            np.stack([one.gains[:, some].min(axis=1) for one, _, some in pairs], axis=1),
+            priced=np.stack([priced[:, some].min(axis=1) for _, priced, some in pairs], axis=1),
+            costs=np.array([one.costs[some].min() for one, _, some in pairs]),
+            most=np.stack([one.gains[:, some].max(axis=1) for one, _, some in pairs], axis=1),
+            least=np.stack([one.gains[:, some].min(axis=1) for one, _, some in pairs], axis=1),
         )
 
     def _replace(self, piece: _Piece, j: int, low: int, high: int) -> _Piece:
         """The same piece with another range of one feature."""
         own, priced, some = self.choices[j], self.priced[j], slice(low, high + 1)
-        arrays = (piece.low, piece.high, piece.priced, piece.costs, piece.most, piece.least)
-        new = _Piece(*(array.copy() for array in arrays))
+        new = _Piece(
+            low=piece.low.copy(),
+            high=piece.high.copy(),
+            priced=piece.priced.copy(),
+            costs=piece.costs.copy(),
+            most=piece.most.copy(),
+            least=piece.least.copy(),
+        )
         new.low[j], new.high[j] = low, high
         new.priced[:, j], new.costs[j] = priced[:, some].min(axis=1), own.costs[some].min()
         new.most[:, j], new.least[:, j] = own.gains[:, some].max(axis=1), own.gains[:, some].min(axis=1)
@@ -354,7 +361,8 @@ class _PieceSearch:
             self.best, self.cost = tuple(picks), cost
 
     def _add_gains(self, picks: Sequence[int]) -> Float64Array:
-        return np.sum([one.gains[:, pick] for one, pick in zip(self.choices, picks, strict=True)], axis=0)
+        gains = [one.gains[:, pick] for one, pick in zip(self.choices, picks, strict=True)]
+        return np.asarray(np.sum(gains, axis=0), dtype=np.float64)
 
     def _list_places(self, picks: Sequence[int]) -> list[int]:
         """The options that choices are."""

@@ -384,7 +384,7 @@ def _start_search(context: ExplainerContext, query: BoxQuery, row_cost: RowCost,
             if known is None:
                 return None
             limits[j] = known
-    search = JointChanges(context, query, row_cost, run, margins, limits)
+    search = JointChanges(context, query, row_cost, run, margins=margins, limits=limits)
     search.list_options(range(len(case.space)))
     return None if search.find_limits() is None else search
 
