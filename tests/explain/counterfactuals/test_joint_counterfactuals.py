@@ -179,3 +179,13 @@ def test_the_checker_proves_such_answers_too(kind: str, seed: int, cost: str) ->
     assert found.proven
     check = ironrule.check(found, case.models[0], case.data, models=case.options.get("models", ()), **case.own)
     assert check.status == "proven"
+
+
+@pytest.mark.parametrize("own", [0, 3])
+def test_a_band_that_only_numbers_between_two_readable_ones_reach_is_reached(own: int) -> None:
+    data = pd.DataFrame({"income": [-2.0, -1.0, 1.0, 2.0] * 5})
+    model = LogisticRegression().fit(data, (data["income"] > 0).astype(int))
+    low, high = model.predict_proba(pd.DataFrame({"income": [0.1234567, 0.1234569]}))[:, 1]
+    found = Explainer(model, data).counterfactuals(own, k=1, target=Target(above=low, at_most=high), cost="l1")
+    assert found.proven
+    assert [0.1234566 < one.values["income"] < 0.123457 for one in found] == [True]
