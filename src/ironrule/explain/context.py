@@ -430,7 +430,8 @@ def _refine_domains(
         each = read_models(arguments.models, model_set, space, checked, arguments.target, known=known)
         reads = [read for _, read in each]
         members = [one for pair in each for one in list_member_reads(*pair)]
-        refined = refine_space(space, [model for model, _ in members], [read for _, read in members], table)
+        joint = [read for read in reads if read.members]
+        refined = refine_space(space, [model for model, _ in members], [read for _, read in members], table, joint)
     except Unreadable as reason:
         _require_intervals(arguments, str(reason))
         return RefinedDomains(_keep_seen_values(space, str(reason)), None)

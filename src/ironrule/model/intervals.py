@@ -50,7 +50,7 @@ from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int64Array, Point
 from ironrule.model.blackbox import make_layout_builder
 from ironrule.model.model_input import MAX_EXACT_INTEGER, compute_model_input
 from ironrule.model.normal_form.network import Network, require_straight_columns
-from ironrule.model.normal_form.tree_sum import Margin, TreeSplit, turns_once
+from ironrule.model.normal_form.tree_sum import Margin, Term, TreeSplit, turns_once
 from ironrule.model.pipeline import find_unordered_columns, split_pipeline
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel
@@ -216,6 +216,10 @@ def _iterate_point_reads(quantity: NumberEvaluator) -> Iterator[PointValue]:
 MAGNITUDE_BITS = np.int64(0x7FFFFFFFFFFFFFFF)
 MAX_LISTED_INTEGERS = 4096
 """Whole numbers that a sum or a network speaks of are all listed, if there are at most so many between the extremes."""
+TURNS_TWICE = (
+    "what the model adds for it rises in one sum and falls in another, so that its decision may turn twice between two "
+    "values"
+)
 GRID_STEPS = 256
 """No gap of other numbers that a network speaks of is longer than the range divided by this."""
 
@@ -231,11 +235,20 @@ class RefinedSpace:
     obstacles: Mapping[str, str]
 
 
-def refine_space(space: Space, models: Sequence[Any], reads: Sequence[TabulatedModel], table: Table) -> RefinedSpace:
-    """The space with every place added at which a model or a constraint tells numbers apart."""
+def refine_space(
+    space: Space,
+    models: Sequence[Any],
+    reads: Sequence[TabulatedModel],
+    table: Table,
+    joint: Sequence[TabulatedModel] = (),
+) -> RefinedSpace:
+    """The space with every place added at which a model or a constraint tells numbers apart.
+
+    ``joint``: what some of the models desire together. Their sums must all rise or all fall with a number, too.
+    """
     unordered = _find_unordered_features(space, models, table)
     numbers = [j for j, feature in enumerate(space.features) if feature.can_be_interval]
-    reasons = {j: unordered.get(j) or _find_obstacle(space, reads, j) for j in numbers}
+    reasons = {j: unordered.get(j) or _find_obstacle(space, reads, joint, j) for j in numbers}
     obstacles = {j: reason for j, reason in reasons.items() if reason is not None}
     # A constraint may tie features together such that none of them can be an interval: they are left out, and the
     # rest is tried again.
@@ -303,7 +316,9 @@ def _round_near(number: float, length: float, feature: Feature) -> Any:
     return round(number, digits) + 0.0  # no negative zero
 
 
-def _find_obstacle(space: Space, reads: Sequence[TabulatedModel], j: int) -> str | None:
+def _find_obstacle(
+    space: Space, reads: Sequence[TabulatedModel], joint: Sequence[TabulatedModel], j: int
+) -> str | None:
     """Why the places where models tell numbers of a feature apart cannot all be found; None if they can."""
     feature = space.features[j]
     if feature.interval is False:
@@ -317,6 +332,8 @@ def _find_obstacle(space: Space, reads: Sequence[TabulatedModel], j: int) -> str
             else:
                 _require_monotone_terms(space, read, j)
                 _start_split_search(feature, j, read)
+        for read in joint:
+            _require_monotone_terms(space, read, j)
     except Unreadable as reason:
         return str(reason)
     return None
@@ -418,18 +435,19 @@ def _require_monotone_terms(space: Space, tabulated_model: TabulatedModel, place
     if not find_open_gaps(replace(feature, interval=True)).any():
         return
     for term in (term for group in tabulated_model.tree_sum.groups for term in group.terms):
-        straight = isinstance(term.contribution, ScaledShape) and isinstance(term.contribution.shape, IdentityShape)
-        if tabulated_model.columns.features[term.column] == place and not straight:
+        if tabulated_model.columns.features[term.column] == place and not is_straight(term):
             raise Unreadable("what the model adds for it may be more between two values than at both")
     for margins in tabulated_model.tree_sum.alternatives:
-        if len(_find_directions(tabulated_model, margins, place, len(feature.values))) > 1:
-            raise Unreadable(
-                "what the model adds for it rises in one sum and falls in another, so that its decision may turn "
-                "twice between two values"
-            )
+        if len(find_directions(tabulated_model, margins, place, len(feature.values))) > 1:
+            raise Unreadable(TURNS_TWICE)
 
 
-def _find_directions(tabulated_model: TabulatedModel, margins: Sequence[Margin], place: int, values: int) -> set[int]:
+def is_straight(term: Term) -> bool:
+    """Whether what a term adds is a multiple of its column."""
+    return isinstance(term.contribution, ScaledShape) and isinstance(term.contribution.shape, IdentityShape)
+
+
+def find_directions(tabulated_model: TabulatedModel, margins: Sequence[Margin], place: int, values: int) -> set[int]:
     """Whether a feature's terms rise (1) or fall (-1) with it, over all sums of one way to the desired outcome."""
     directions = set()
     for group in (group for margin in margins for group in margin.groups):

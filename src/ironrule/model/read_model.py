@@ -121,7 +121,7 @@ def _read_laid_out(
 
 
 def _read_joint_model(joint: JointModel, black_box: BlackBox, space: Space, past: Points) -> TabulatedModel:
-    """What several decisions all desire: of one model, in its own columns; else of trees, in the columns of all."""
+    """What several decisions all desire: of one model, in its own columns; else of sums of trees, in those of all."""
     reads = tuple(
         _read_laid_out(one.model, black_box, space, past, target=one.target, lay_out=one.lay_out)
         for one in joint.members
@@ -133,9 +133,9 @@ def _read_joint_model(joint: JointModel, black_box: BlackBox, space: Space, past
             form = form.intersect(read.normal_form)
         return replace(first, normal_form=form, members=reads)
     values, features = [*first.columns.values], [first.columns.features]
-    total = _require_trees_alone(first)
+    total = _require_tree_sum(first)
     for read in others:
-        total = total.intersect(_shift_columns(_require_trees_alone(read), len(values)))
+        total = total.intersect(_shift_columns(_require_tree_sum(read), len(values)))
         values += read.columns.values
         features.append(read.columns.features)
     mixed = len({table.dtype.kind == "O" for table in values}) > 1
@@ -145,15 +145,14 @@ def _read_joint_model(joint: JointModel, black_box: BlackBox, space: Space, past
     return TabulatedModel(total, TabulatedColumns(np.concatenate(features), tuple(values)), reads)
 
 
-def _require_trees_alone(read: TabulatedModel) -> TreeSum:
-    """The normal form of a model made of trees; raises Unreadable for others, which are not joined so far."""
-    is_sum = isinstance(read.normal_form, TreeSum)
-    require_readable(is_sum and not any(group.terms for group in read.tree_sum.groups), "several models, not all trees")
+def _require_tree_sum(read: TabulatedModel) -> TreeSum:
+    """The normal form of a sum of trees and terms; raises Unreadable for others, which are not joined so far."""
+    require_readable(isinstance(read.normal_form, TreeSum), "several models, one of which is a network")
     return read.tree_sum
 
 
 def _shift_columns(tree_sum: TreeSum, distance: int) -> TreeSum:
-    """The same trees, whose columns stand further back among those of several models."""
+    """The same trees and terms, whose columns stand further back among those of several models."""
 
     def shift_tree(tree: Tree) -> Tree:
         splits = tree.splits
@@ -169,7 +168,8 @@ def _shift_columns(tree_sum: TreeSum, distance: int) -> TreeSum:
         return shifted
 
     def shift_group(group: LinkedGroup) -> LinkedGroup:
-        return replace(group, trees=tuple(map(shift_tree, group.trees)))
+        terms = tuple(replace(term, column=term.column + distance) for term in group.terms)
+        return replace(group, trees=tuple(map(shift_tree, group.trees)), terms=terms)
 
     def shift_margin(margin: Margin) -> Margin:
         return replace(margin, groups=tuple(map(shift_group, margin.groups)))
@@ -180,7 +180,7 @@ def _shift_columns(tree_sum: TreeSum, distance: int) -> TreeSum:
 def list_member_reads(model: Any, read: TabulatedModel) -> list[tuple[Any, TabulatedModel]]:
     """The models that a joint model's turning points come from, each with what was read of it; else the model itself.
 
-    Of one model with several targets, all that was read is in its own columns; joined trees each have theirs.
+    Of one model with several targets, all that was read is in its own columns; joined models each have theirs.
     """
     if not isinstance(model, JointModel):
         return [(model, read)]

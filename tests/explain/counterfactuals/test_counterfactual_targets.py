@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+import ironrule
 from ironrule import Explainer, Target
 from ironrule.errors import InputError, OutcomeError
 from ironrule.model.target import parse_target
@@ -201,8 +202,8 @@ def test_a_target_survives_json(target):
     assert Target.from_dict(target.to_dict()) == target
 
 
-def test_a_band_between_the_values_seen_of_a_linear_model_is_not_called_unreachable():
-    """Between 0.5 and 0.6 no seen value has a score; the numbers between them do, so nothing may be called proven."""
+def test_a_band_between_the_values_seen_of_a_linear_model_is_reached_there():
+    """No seen value has a score between 0.5 and 0.7; numbers between them do."""
     data = pd.DataFrame({"income": np.repeat([-2.0, -1.0, 1.0, 2.0], 5)})
     model = LogisticRegression().fit(data, (data["income"] > 0).astype(int))
     between = model.predict_proba(pd.DataFrame({"income": [0.1]}))[0, 1]
@@ -211,9 +212,12 @@ def test_a_band_between_the_values_seen_of_a_linear_model_is_not_called_unreacha
     explainer = Explainer(model, data)
     assert not explainer.obstacles
     found = explainer.counterfactuals(0, k=1, target=target)
-    assert len(found) or not found.proven
+    assert found.proven
+    (row,) = [pd.DataFrame([dict(one.values)]) for one in found]
+    assert 0.5 < model.predict_proba(row)[0, 1] <= 0.7
     batch = explainer.counterfactuals_many([0], target=target, workers=1)
-    assert not any(one.proven for one in batch)
+    assert [dict(one[0].values) for one in batch] == [dict(found[0].values)]
+    assert ironrule.check(found, model, data).status == "proven"
     seen = Explainer(model, data, domain="seen").counterfactuals(0, k=1, target=target)
     assert seen.proven
     assert not seen

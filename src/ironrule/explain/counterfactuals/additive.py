@@ -143,7 +143,7 @@ def list_options(
         if j not in grids:
             options.append(_apply_cost(_list_code_options(tabulated, margin, query, j), row_cost, j))
             continue
-        limits = _find_number_limits(query, j)
+        limits = find_number_limits(query, j)
         if limits is None:
             return None
         more = [] if row_cost is None else row_cost.list_turns(j)
@@ -162,7 +162,7 @@ def _apply_cost(options: ValueOptions, row_cost: RowCost | None, j: int) -> Valu
     return replace(options, costs=costs, allowed=options.allowed & np.isfinite(costs))
 
 
-def _select_columns(tabulated: TabulatedModel, j: int, codes: Any) -> dict[int, AnyArray]:
+def select_columns(tabulated: TabulatedModel, j: int, codes: Any) -> dict[int, AnyArray]:
     """What the model sees of some codes of a feature, by column."""
     columns = tabulated.columns
     return {column: columns.values[column][codes] for column in np.flatnonzero(columns.features == j).tolist()}
@@ -171,7 +171,7 @@ def _select_columns(tabulated: TabulatedModel, j: int, codes: Any) -> dict[int, 
 def _list_code_options(tabulated: TabulatedModel, margin: SeparableMargin, query: BoxQuery, j: int) -> ValueOptions:
     """A feature whose values are all that can be told apart of it."""
     feature, own = query.case.space.features[j], int(query.case.instance[j])
-    contribution = margin.evaluate(j, _select_columns(tabulated, j, slice(None)), feature.size)
+    contribution = margin.evaluate(j, select_columns(tabulated, j, slice(None)), feature.size)
     allowed = np.zeros(feature.size, dtype=np.bool_)
     allowed[query.box.low[j] : query.box.high[j] + 1] = True
     for predicate in query.case.feasible.predicates:
@@ -194,13 +194,14 @@ def _build_grids(context: ExplainerContext, query: BoxQuery, margin: SeparableMa
         if context.gaps.turning_gaps[j].any() and query.box.low[j] < query.box.high[j]:
             keys[j] = margin.parts.get(j, ()), feature.values[0], feature.values[-1]
     cache = context.number_grids
-    new = {j: _list_grid(query.case.space.features[j]) for j, key in keys.items() if key not in cache}
+    new = {j: list_grid(query.case.space.features[j]) for j, key in keys.items() if key not in cache}
     for j, contribution in _compute_contributions(context, margin, new).items():
         cache[keys[j]] = NumberGrid(np.array(new[j]), contribution)
     return {j: cache[key] for j, key in keys.items()}
 
 
-def _list_grid(feature: Feature) -> list[Any]:
+def list_grid(feature: Feature) -> list[Any]:
+    """The readable numbers of a feature, its ends included."""
     low, high = feature.values[0], feature.values[-1]
     if not is_long_enough(low, high):
         return [low, high]
@@ -254,7 +255,7 @@ class NumberLimits:
         return np.where(same, self.at[places], self.between[np.maximum(places - 1, 0)])
 
 
-def _find_number_limits(query: BoxQuery, j: int) -> NumberLimits | None:
+def find_number_limits(query: BoxQuery, j: int) -> NumberLimits | None:
     """What constraints say of the numbers of a feature; None if one of them computes with it.
 
     Each compares the feature with constants, so between two neighbouring constants it holds everywhere or nowhere: one
@@ -336,8 +337,8 @@ def _list_number_options(
     if feature.missing and own is not None:
         values, costs, allowed = [*values, None], np.append(costs, 1.0), np.append(allowed, limits.missing)
         codes = slice(feature.missing_code, feature.missing_code + 1)
-        parts.append(margin.evaluate(j, _select_columns(tabulated, j, codes), 1))
-    at_row = margin.evaluate(j, _select_columns(tabulated, j, slice(code, code + 1)), 1)
+        parts.append(margin.evaluate(j, select_columns(tabulated, j, codes), 1))
+    at_row = margin.evaluate(j, select_columns(tabulated, j, slice(code, code + 1)), 1)
     contribution = FeatureContribution(
         np.concatenate([part.values for part in parts]),
         max(part.size for part in (*parts, at_row)),

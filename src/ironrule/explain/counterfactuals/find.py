@@ -6,6 +6,7 @@ is used where the model can be read, GeCo otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from ironrule.explain.counterfactuals.costs.row_cost import (
     list_price_constraints,
     list_stepped_numbers,
 )
+from ironrule.explain.counterfactuals.joint import find_joint_changes, widen_to_intervals
 from ironrule.explain.counterfactuals.measures import measure_counterfactuals
 from ironrule.explain.counterfactuals.nearest import (
     describe_changes,
@@ -46,6 +48,7 @@ from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.scope import DomainSummary
 from ironrule.rule.cost import Cost
 from ironrule.rule.counterfactual import LazyValue
+from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Value
 
 
@@ -66,16 +69,22 @@ def find_counterfactuals(
     changing = (*context.change_constraints, *list_changing_constraints(context, changes), *forbidden)
     context = _extend_to_steps(context, row, changes.cost)
     context = extend_to_named(context, options, changing, changes.names or ())
-    case = build_case(context, row, changing, own_model_only=True)
-    row_cost = None if changes.cost.is_usual else build_row_cost(context, case, changes.cost)
-    table = None if row_cost is None else row_cost.table
-    query = BoxQuery(case, build_change_box(case.components, changes.names), options.k, cost=table)
+    query, row_cost = _build_query(context, row, changes, changing, options.k)
     tabulated_model = _choose_tabulated_model(changes.algorithm, context)
     meter = options.start_meter()
     run, name = Run(meter, np.random.default_rng(options.seed)), "Nearest"
     with meter.watch(progress):
         found = None
-        if tabulated_model is not None:
+        wide = None if tabulated_model is None else widen_to_intervals(context)
+        if wide is not None:
+            wide_query, wide_cost = _build_query(wide, row, changes, changing, options.k)
+            exact_cost = wide_cost or build_row_cost(wide, wide_query.case, changes.cost)
+            found = find_joint_changes(wide, wide_query, exact_cost, run)
+            if found is not None and (found.proven or found.stopped or (found.items and context.narrowed)):
+                context, query, row_cost = wide, wide_query, wide_cost
+            else:
+                found = None
+        if found is None and tabulated_model is not None:
             try:
                 found = _find_exactly(context, tabulated_model, query, row_cost, run)
             except Unreadable as reason:  # constraints on what may change that are too intricate
@@ -86,7 +95,9 @@ def find_counterfactuals(
         if found is None and changes.oracle is not None:
             quick = _ask_final_estimator(context, query)
             nearest, name = find_by_oracle(verify_oracle(changes.oracle), quick, run), type(changes.oracle).__name__
-            found = NearestChanges(tuple(map(case.build_counterfactual, nearest.points)), False, nearest.stopped, 0)
+            found = NearestChanges(
+                tuple(map(query.case.build_counterfactual, nearest.points)), False, nearest.stopped, 0
+            )
         elif found is None:
             nearest, name = find_by_geco(_ask_final_estimator(context, query), run), "GeCo"
             found = describe_changes(context, query, nearest, run)
@@ -98,7 +109,7 @@ def find_counterfactuals(
     if context.compiled_model is not None:
         require_rows_desired(context, found.list_unasked_rows())
     statistics = build_statistics(meter, name, options.seed, found.stopped)
-    instance = context.space.decode_row(case.user_instance)
+    instance = context.space.decode_row(query.case.user_instance)
     changed = {change.feature for item in found.items for change in item.changes}
     domains = {name: DomainSummary.from_feature(context.space[name]) for name in context.space.names if name in changed}
     return Counterfactuals(
@@ -116,6 +127,16 @@ def find_counterfactuals(
         scope=build_search_scope(context, changes.names, changing, options.k),
         lazy_measures=LazyValue(lambda: measure_counterfactuals(context, instance, found.items, row_cost)),
     )
+
+
+def _build_query(
+    context: ExplainerContext, row: Any, changes: ChangeOptions, changing: Sequence[Constraint], k: int
+) -> tuple[BoxQuery, RowCost | None]:
+    """The question, and what changes cost; None for the usual cost."""
+    case = build_case(context, row, changing, own_model_only=True)
+    row_cost = None if changes.cost.is_usual else build_row_cost(context, case, changes.cost)
+    table = None if row_cost is None else row_cost.table
+    return BoxQuery(case, build_change_box(case.components, changes.names), k, cost=table), row_cost
 
 
 def _find_exactly(

@@ -2,8 +2,9 @@
 
 The same model, data and space with another decision: the model is read and compiled for it once, and its outcomes of
 the past rows are what the model says now. The last few targets are kept. A feature may be an interval for the
-explainer's own outcome and not for a target: a band of a linear model's scores may lie between two values. Only values
-seen are searched then, so nothing is proven.
+explainer's own outcome and not for a target: a band of a linear model's scores may lie between two values. Nearest
+counterfactuals are then searched as sums (:mod:`.joint`), where that is possible; everything else looks at the values
+seen alone, and proves nothing.
 
 A robust counterfactual stays desired although scores move by a margin, and under other models too: it is one of the
 model that desires what all of these desire (:mod:`ironrule.model.joint_model`).

@@ -16,7 +16,7 @@ import numpy as np
 
 from ironrule.arrays import AnyArray, Float64Array, IntpArray
 from ironrule.model.normal_form.splits import list_split_columns
-from ironrule.model.normal_form.tree_sum import Link, Term, Tree, TreeSum
+from ironrule.model.normal_form.tree_sum import Link, Margin, Term, Tree, TreeSum
 
 OWN_ROUNDING = 1e-12  # of what we add up, by its size
 SHORT = 1024.0
@@ -105,7 +105,22 @@ def split_by_feature(tree_sum: TreeSum, features: IntpArray) -> SeparableMargin 
     """A sum as one function per feature; None if it is no such sum. ``features`` has the feature of every column."""
     if len(tree_sum.alternatives) != 1 or len(tree_sum.alternatives[0]) != 1:
         return None
-    margin = tree_sum.alternatives[0][0]
+    return _split_margin(tree_sum.alternatives[0][0], features)
+
+
+def split_alternatives(tree_sum: TreeSum, features: IntpArray) -> list[list[SeparableMargin]] | None:
+    """The same for every margin of every alternative; None if one of them is no such sum."""
+    found = []
+    for margins in tree_sum.alternatives:
+        known = [_split_margin(margin, features) for margin in margins]
+        separable = [one for one in known if one is not None]
+        if len(separable) < len(known):
+            return None
+        found.append(separable)
+    return found
+
+
+def _split_margin(margin: Margin, features: IntpArray) -> SeparableMargin | None:
     links = [group.link for group in margin.groups]
     linear = all(link.kind == "identity" for link in links)
     logistic = len(links) == 1 and links[0].kind == "logistic" and links[0].scale > 0.0 and links[0].slope > 0.0

@@ -87,6 +87,40 @@ class SumAnswer(NamedTuple):
 NO_ANSWER = SumAnswer(None, math.inf, math.inf)
 
 
+def find_apart(
+    solve: Callable[[frozenset[int]], SumAnswer], earlier: Sequence[frozenset[int]], must_end: Callable[[], bool]
+) -> SumAnswer:
+    """The cheapest that changes all the features of no earlier one; ``solve`` finds the cheapest that leaves some
+    features as they are.
+    """
+    best, least_left, count = NO_ANSWER, math.inf, 0
+    waiting = [(solve(frozenset()), frozenset[int]())]
+    heap = [(waiting[0][0].bound, 0, *waiting[0])]
+    known = {frozenset[int]()}
+    while heap:
+        bound, _, answer, staying = heapq.heappop(heap)
+        if bound >= best.cost - ROUNDING * (1.0 + abs(best.cost)) or answer.bound == math.inf:
+            continue
+        broken = next((one for one in earlier if answer.assignment and one <= answer.assignment.keys()), None)
+        if broken is None and answer.assignment is not None:
+            least_left = min(least_left, bound)
+            best = answer if answer.cost < best.cost else best
+            continue
+        if broken is None or must_end():  # nothing was found, or there is no time to go on
+            least_left = min(least_left, bound)
+            continue
+        for feature in sorted(broken):
+            more = staying | {feature}
+            if more not in known:
+                known.add(more)
+                count += 1
+                solved = solve(more)
+                heapq.heappush(heap, (max(bound, solved.bound), count, solved, more))
+    if best.assignment is None:
+        return SumAnswer(None, math.inf, least_left)
+    return SumAnswer(best.assignment, best.cost, min(least_left, best.cost))
+
+
 @dataclass(slots=True, eq=False)
 class CheapestSum:
     """The search over the choices of all features; ``limit`` partial solutions are looked at for each answer."""
@@ -100,32 +134,8 @@ class CheapestSum:
 
     def find_next(self, earlier: Sequence[frozenset[int]]) -> SumAnswer:
         """The cheapest that changes all the features of no earlier one."""
-        self.looked_at, best, least_left, count = 0, NO_ANSWER, math.inf, 0
-        waiting = [(self._solve(frozenset()), frozenset[int]())]
-        heap = [(waiting[0][0].bound, 0, *waiting[0])]
-        known = {frozenset[int]()}
-        while heap:
-            bound, _, answer, staying = heapq.heappop(heap)
-            if bound >= best.cost - ROUNDING * (1.0 + abs(best.cost)) or answer.bound == math.inf:
-                continue
-            broken = next((one for one in earlier if answer.assignment and one <= answer.assignment.keys()), None)
-            if broken is None and answer.assignment is not None:
-                least_left = min(least_left, bound)
-                best = answer if answer.cost < best.cost else best
-                continue
-            if broken is None or self.looked_at > self.limit:  # nothing was found, or there is no time to go on
-                least_left = min(least_left, bound)
-                continue
-            for feature in sorted(broken):
-                more = staying | {feature}
-                if more not in known:
-                    known.add(more)
-                    count += 1
-                    solved = self._solve(more)
-                    heapq.heappush(heap, (max(bound, solved.bound), count, solved, more))
-        if best.assignment is None:
-            return SumAnswer(None, math.inf, least_left)
-        return SumAnswer(best.assignment, best.cost, min(least_left, best.cost))
+        self.looked_at = 0
+        return find_apart(self._solve, earlier, lambda: self.looked_at > self.limit)
 
     def _solve(self, staying: frozenset[int]) -> SumAnswer:
         """The cheapest that leaves some features as they are."""
