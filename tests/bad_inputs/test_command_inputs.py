@@ -275,7 +275,7 @@ OPTIONS: dict[str, Command] = {
     ),
     "inspect": plain("inspect", "HOME/none.csv", words=("data file not found", "none.csv")),
     "report": plain("report", "HOME/none.json", "--output", "HOME/r.html", words=("not found", "none.json")),
-    "report output": plain("report", "HOME/why.json", "--output", "HOME/r.pdf", words=("must end in .html", "r.pdf")),
+    "report output": plain("report", "HOME/why.json", "--output", "HOME/r.txt", words=("must end in .html", "r.txt")),
     "report audience": plain(
         "report", "HOME/why.json", "--output", "HOME/r.html", "--audience", "king", words=("king",)
     ),

@@ -129,7 +129,7 @@ def test_a_place_where_the_model_turns_back_costs_a_component() -> None:
     assert (finding.feature, finding.kind, finding.saved) == ("income", "not monotone", 1)
     assert finding.sentence == (
         "The model is not monotone in income between 3 and 6: with all else as in the row, the outcome is desired at 4 "
-        "and 5, and undesired at 3 and 6. Without income above 3 and below 6 (20 of 90 past rows), 1 component would "
+        "and 5, and undesired at 3 and 6. Without income above 3 and below 6 (20 of 90 past rows), 1 bound would "
         "do instead of 2: the rule would not need income <= 2."
     )
 

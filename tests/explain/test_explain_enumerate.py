@@ -147,10 +147,10 @@ def test_answers_are_found_as_they_are_asked_for_and_a_limit_ends_them() -> None
     whole = list(explainer.rules(row))
     assert len(whole) > 1
     listing = explainer.rules(row, limit=1)
-    assert repr(listing) == "<Listing: 0 so far, not ended>"
+    assert repr(listing) == "<Listing: 0 so far, not ended: iterate over it, or make a list of it>"
     assert list(listing) == whole[:1]
     assert (listing.complete, listing.stopped, listing.count) == (False, "limit", 1)
-    assert repr(listing) == "<Listing: 1 so far, stopped: limit>"
+    assert repr(listing) == "<Listing: 1 so far, stopped: limit; there may be others>"
     assert isinstance(next(explainer.rules(row)), RankedRule)
     assert isinstance(next(explainer.change_sets(row)), ChangeSet)
 

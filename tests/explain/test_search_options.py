@@ -171,7 +171,7 @@ def test_the_fingerprint_is_that_of_batches_already_written() -> None:
     assert DEFAULTS.fingerprint() == "222a435f9e0896581f904fa7da38db66a0429311088304fa0d07444beda83726"
     assert (
         SearchOptions(**OTHER_VALUES).fingerprint()
-        == "d49b25b8118a52f05ace8000b50bba4103c899ea2215eef4f88522f629b6f9b4"
+        == "c79f828e4928230b4b60b2e2ec391d2420b76de51c9be00d8fcbf0bd569853ce"
     )
     one = SearchOptions(budget=2, require="age", weights={"age": 2.5, "job": 1})
     same = SearchOptions(budget=Budget(seconds=2.0), require=["age"], weights={"job": 1, "age": 2.5})

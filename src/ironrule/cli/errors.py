@@ -19,6 +19,7 @@ from ironrule.errors import IronruleError, ModelError, list_error_fields
 from ironrule.interrupts import SIGNALS, InterruptFlag, get_exit_code
 from ironrule.wording import escape_controls
 
+SAVED_HINT = "name MODEL and DATA themselves instead of the saved explainer"
 CLI_HINTS: dict[str, str | None] = {
     "value-outside-domain": "list the value in a --space file",
     "missing-among-values": "set missing to true for this feature in the --space file instead",
@@ -36,6 +37,11 @@ CLI_HINTS: dict[str, str | None] = {
     # The messages say what must hold, and other searches are chosen in Python.
     **dict.fromkeys(("bad-cost", "unknown-cost", "bad-target", "scores-required", "past-rows-required")),
     "unsuitable-model": None,
+    "onnx-classes": "export the model with its class labels",
+    "onnx-without-labels": "leave --desired out and give a --threshold, or export the model with its class labels",
+    **dict.fromkeys(("unknown-to-saved-model", "target-not-saved", "undecided-point", "model-required"), SAVED_HINT),
+    "no-past-rows-saved": "save it again without --no-history, or give the row by its values: --row-json",
+    "file-exists": "add --overwrite to replace it",
     "model-columns": "give DATA with the columns that the model was fitted on, and name the other one with --target",
     "model-categories": "give DATA as a .parquet file, which keeps categories; a .csv file has text in their place",
     "model-unknown-category": "leave those rows out of DATA, or fit the model on all categories",

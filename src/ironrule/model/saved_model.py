@@ -27,7 +27,7 @@ from ironrule.model.protocol import Unreadable
 from ironrule.space.feature import Value, is_missing
 from ironrule.space.table import to_python_value
 
-UNDECIDED, UNKNOWN_VALUE, OTHER_TARGET = "undecided-point", "unknown-to-saved-model", "target-not-saved"
+UNDECIDED = "undecided-point"
 ATTACH_HINT = "load the explainer with the model itself: Explainer.load(path, model=model)"
 FormulaKind = Literal["identity", "shift_then_divide", "multiply_then_shift", "divide"]
 
@@ -139,7 +139,7 @@ class SavedColumn:
         raise ModelError(
             f"the saved model does not know what the model sees of {shown} in column {self.name!r}",
             hint=ATTACH_HINT,
-            code=UNKNOWN_VALUE,
+            code="unknown-to-saved-model",
         )
 
 
@@ -214,7 +214,7 @@ class SavedModel(OwnDecision):
             expected="a saved explainer must be asked about the decision that it was saved with",
             got="another target, threshold or margin",
             hint=ATTACH_HINT,
-            code=OTHER_TARGET,
+            code="target-not-saved",
         )
 
     def build_decision(self, target: DecisionTarget) -> Decision:
@@ -231,7 +231,7 @@ class SavedModel(OwnDecision):
                 f"the saved model cannot decide {len(open_rows):,} of {len(sure):,} points, whose score is within "
                 "rounding of the threshold: only the model itself can",
                 hint=ATTACH_HINT,
-                code=UNDECIDED,
+                code="undecided-point",
             )
         return sure
 
@@ -258,7 +258,9 @@ class SavedModel(OwnDecision):
         try:
             errors = bound_arithmetic_errors(network, largest)
         except Unreadable as reason:
-            raise ModelError(f"the saved model cannot decide: {reason}", hint=ATTACH_HINT, code=UNDECIDED) from None
+            raise ModelError(
+                f"the saved model cannot decide: {reason}", hint=ATTACH_HINT, code="undecided-point"
+            ) from None
         outputs = network.outputs(seen)
         for margins, own in zip(network.alternatives, errors, strict=True):
             may, must = np.ones((2, len(seen)), dtype=np.bool_)

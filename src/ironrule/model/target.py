@@ -59,7 +59,7 @@ class Target:
         """The target to get a grade; ``lowest`` has for every grade the score that it begins above.
 
         >>> Target.grade("B", {"C": -math.inf, "B": 0.5, "A": 0.8})
-        Target(desired=None, above=0.5, at_most=0.8)
+        Target(above=0.5, at_most=0.8)
         """
         if not isinstance(lowest, Mapping) or not all(is_finite_number(n) or n == -math.inf for n in lowest.values()):
             expected = "grades must be a mapping from names to the score that each begins above"

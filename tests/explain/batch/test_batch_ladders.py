@@ -63,7 +63,7 @@ def test_a_batch_has_the_verdicts_of_the_last_rungs_and_stores_the_others_as_bou
     leading = [part.split("<details>")[0] for part in letters.split("<article")[1:]]
     assert len(leading) == len(ladders)
     for letter, ladder in zip(leading, ladders, strict=True):
-        assert ("it is not a proof" in letter) == isinstance(ladder.short.verdict, Bounded)
+        assert ("This is no proof" in letter) == isinstance(ladder.short.verdict, Bounded)
 
 
 def test_suggested_changes_are_those_of_the_ladders_explanation(explainer: Explainer) -> None:

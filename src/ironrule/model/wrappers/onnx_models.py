@@ -101,7 +101,9 @@ class OnnxModel(ModelWithPreparation):
         self._require_columns(self.inputs[0].width)
         if self._label_output is None and self.classes is not None:
             raise InputError(
-                "the model answers numbers and no labels", hint="for a network, use OnnxNetwork(path, classes=...)"
+                "the model answers numbers and no labels",
+                hint="for a network, use OnnxNetwork(path, classes=...)",
+                code="onnx-without-labels",
             )
         if self._label_output is not None and self.classes is None:
             self.classes = _find_classes(model.graph)
@@ -405,7 +407,10 @@ def _find_classes(graph: Any) -> list[Any] | None:
             if attributes.get(name):
                 return list(attributes[name])
     raise InputError(
-        expected="the model must say its classes", got="no step that lists them", hint="pass classes=[...]"
+        expected="the model must say its classes",
+        got="no step that lists them",
+        hint="pass classes=[...]",
+        code="onnx-classes",
     )
 
 
