@@ -17,9 +17,9 @@ from sklearn.preprocessing import OneHotEncoder
 FEATURES = ["age", "income", "job"]
 
 
-def loans() -> pd.DataFrame:
-    """Sixty past rows; those who earn less than 4 are denied, a cook needs 6."""
-    rng = np.random.default_rng(0)
+def loans(seed: int = 0) -> pd.DataFrame:
+    """Sixty rows; those who earn less than 4 are denied, a cook needs 6. Those of seed 0 are the past rows."""
+    rng = np.random.default_rng(seed)
     age, income = rng.integers(20, 30, 60), rng.integers(1, 9, 60)
     job = rng.choice(["clerk", "cook", "none, or other"], 60)
     paid = income >= np.where(job == "cook", 6, 4)

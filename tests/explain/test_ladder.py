@@ -204,6 +204,23 @@ def test_measured_rows_of_a_function_may_all_be_denied(trained):
     assert all(rung.measured.exceptions == 0 for rung in ladder)
 
 
+def test_rows_that_the_search_looks_at_are_not_measured_on(trained):
+    past, fresh = make_table(300, 2), make_table(300, 5)
+    row = {"income": 3.0, "savings": 2, "age": 5, "debts": 15, "rent": 9, "job": 9}
+    for mixed in (past, pd.concat([fresh, past.iloc[:40]])):
+        with pytest.raises(InputError, match="that are in the data, too"):
+            ironrule.Explainer(trained, past, desired=True, measure=mixed).ladder(row)
+    assert ironrule.Explainer(trained, past, desired=True, measure=fresh).ladder(row).measured_rows == 300
+
+
+def test_different_people_may_have_equal_values():
+    few = make_table(400, 2)[["income", "savings", "age"]] // 5  # 64 kinds of people
+    model = GradientBoostingClassifier(n_estimators=5, random_state=0).fit(few, few.sum(axis=1) > 5)
+    others = make_table(400, 5)[["income", "savings", "age"]] // 5
+    explainer = ironrule.Explainer(model, few, desired=True, measure=others)
+    assert explainer.ladder({"income": 0.0, "savings": 1, "age": 1}).measured_rows > 390
+
+
 @pytest.mark.parametrize("share", [None, "most", True])
 def test_a_rung_is_sought_by_a_share(explainer, denied, share):
     with pytest.raises(InputError, match="at_least must be a share"):

@@ -41,6 +41,7 @@ CLI_HINTS: dict[str, str | None] = {
     "onnx-without-labels": "leave --desired out and give a --threshold, or export the model with its class labels",
     **dict.fromkeys(("unknown-to-saved-model", "target-not-saved", "undecided-point", "model-required"), SAVED_HINT),
     "no-past-rows-saved": "save it again without --no-history, or give the row by its values: --row-json",
+    "measured-rows-in-data": "leave them out of DATA or out of the file of --measure",
     "file-exists": "add --overwrite to replace it",
     "model-columns": "give DATA with the columns that the model was fitted on, and name the other one with --target",
     "model-categories": "give DATA as a .parquet file, which keeps categories; a .csv file has text in their place",

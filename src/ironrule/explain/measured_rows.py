@@ -5,17 +5,18 @@ The split is described in :mod:`ironrule.model.population`. It is made when a la
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ironrule.arrays import BoolArray
-from ironrule.errors import TableError
+from ironrule.errors import InputError, TableError
 from ironrule.explain.context import ExplainerContext, open_rows, raise_without_rows
 from ironrule.explain.options import is_mask
 from ironrule.model.blackbox import build_model_set
-from ironrule.model.population import MeasuredRows, Population, split_rows
+from ironrule.model.population import MeasuredRows, Population, hash_rows, split_rows
 
 SPLIT_SEED = 0
 
@@ -36,7 +37,29 @@ def build_population(context: ExplainerContext, progress: bool | None, seed: int
     if is_mask(measure):
         is_measured = _select_marked(context, measure)
         return Population(~is_measured, _take_measured(context, is_measured), "mask")
-    return Population(np.ones(len(history), dtype=np.bool_), _read_measured(context, measure, progress), "table")
+    measured = _read_measured(context, measure, progress)
+    _require_other_rows(context, measured)
+    return Population(np.ones(len(history), dtype=np.bool_), measured, "table")
+
+
+def _require_other_rows(context: ExplainerContext, measured: MeasuredRows) -> None:
+    """Raise InputError if rows to measure on are clearly rows of the data, which the search looks at.
+
+    Different people may have equal values, and then so do past rows among each other: that share is what chance gives.
+    Bounds measured on rows that the search has seen would be too good.
+    """
+    past = hash_rows(context.space, context.history.codes, SPLIT_SEED)
+    found = hash_rows(measured.space, measured.codes, SPLIT_SEED)
+    _, places, counts = np.unique(past, return_inverse=True, return_counts=True)
+    usual_share = float(np.mean(counts[places] > 1))
+    shared, expected = int(np.isin(found, past).sum()), len(found) * usual_share
+    if shared > expected + 5.0 * math.sqrt(expected * (1.0 - usual_share)) + max(5.0, 0.02 * len(found)):
+        raise InputError(
+            expected="the rows to measure on must be other rows than those of the data, which the search looks at",
+            got=f"{shared:,} of {len(found):,} that are in the data, too; by chance about {expected:,.0f} would be",
+            hint="leave them out of one of the two, or mark them by one flag per row of the data",
+            code="measured-rows-in-data",
+        )
 
 
 def _take_measured(context: ExplainerContext, is_measured: BoolArray) -> MeasuredRows:

@@ -58,6 +58,7 @@ SERVER_HINTS: dict[str, str | None] = {
     **dict.fromkeys(("bad-cost", "unknown-cost", "bad-target", "scores-required", "past-rows-required")),
     **dict.fromkeys(("unsuitable-model", "onnx-classes", "onnx-without-labels", "file-exists")),  # of files and starts
     **dict.fromkeys(("unknown-to-saved-model", "target-not-saved", "undecided-point", "model-required")),
+    "measured-rows-in-data": None,
     "no-past-rows-saved": "give the row by its values",
     **dict.fromkeys(("model-columns", "model-categories", "model-unknown-category", "model-text"), MODEL_HINT),
     "model-missing-values": MODEL_HINT,

@@ -91,11 +91,15 @@ def test_short_rules_that_cannot_be_had_are_refused(refused, files: Files, tmp_p
     assert "leave out --most 0" in told
 
 
+def draw_people(count: int, seed: int) -> pd.DataFrame:
+    values = np.random.default_rng(seed).integers(0, 10, (count, 8))
+    return pd.DataFrame(values, columns=[f"f{number}" for number in range(8)])
+
+
 @pytest.fixture(scope="module")
 def long_rules(tmp_path_factory: pytest.TempPathFactory) -> Files:
     """People whom a linear model over eight features denies: its proven rules are long."""
-    folder, rng = tmp_path_factory.mktemp("long"), np.random.default_rng(0)
-    people = pd.DataFrame(rng.integers(0, 10, (1500, 8)), columns=[f"f{number}" for number in range(8)])
+    folder, people = tmp_path_factory.mktemp("long"), draw_people(1500, seed=0)
     model = LogisticRegression(max_iter=5000).fit(people, people @ [3, 2, 1, 1, 1, 1, 1, 1] > 60)
     people.to_csv(folder / "people.csv", index=False)
     io.dump(model, folder / "model.skops")
@@ -132,14 +136,14 @@ def test_the_whole_rule_stands_alone_where_that_is_asked_for(run, long_rules: Fi
 
 
 def test_fresh_rows_measure_the_short_rule_without_its_length(run, long_rules: Files, tmp_path: Path):
-    pd.read_csv(long_rules.data).head(700).to_csv(tmp_path / "fresh.csv", index=False)
+    draw_people(700, seed=1).to_csv(tmp_path / "fresh.csv", index=False)
     shown = run("explain", *ask_of(long_rules, "--measure", str(tmp_path / "fresh.csv"))).text
     assert shown.startswith("╭─ bounded, not proven")
     assert "Whether the model was trained on them" not in shown
 
 
 def test_it_is_said_where_no_short_rule_is_good_enough(run, long_rules: Files, tmp_path: Path):
-    pd.read_csv(long_rules.data).head(8).to_csv(tmp_path / "few.csv", index=False)
+    draw_people(8, seed=1).to_csv(tmp_path / "few.csv", index=False)
     shown = run("explain", *ask_of(long_rules, "--measure", str(tmp_path / "few.csv"))).text
     assert shown.startswith("╭─ proven")
     assert "No rule of at most 4 bounds is known to hold for 90% of people like past ones" in shown

@@ -30,11 +30,20 @@ def test_a_table_of_all_rungs_follows_the_one_to_be_read_first(run, files: Files
 
 def test_rows_of_another_file_are_measured_on(run, files: Files, tmp_path: Path):
     fresh = tmp_path / "fresh.csv"
-    loans().head(30).to_csv(fresh, index=False)
+    loans(seed=1).head(30).to_csv(fresh, index=False)
     result = run("ladder", *files.ask("--target", "paid", "--measure", str(fresh), "--json"))
     assert result.json["measured_from"] == "table"
     assert result.json["searched_rows"] == 60
     assert result.json["measured_rows"] <= 30
+
+
+def test_rows_of_the_data_are_not_measured_on(run, files: Files, tmp_path: Path):
+    distinct = tmp_path / "distinct.csv"
+    loans().drop_duplicates().to_csv(distinct, index=False)
+    asked = [files.model, str(distinct), "--row", str(files.denied), "--desired", "yes", "--target", "paid"]
+    result = run("ladder", *asked, "--measure", str(distinct))
+    assert result.code == 2
+    assert "leave them out of DATA" in result.err
 
 
 def test_ladders_are_written_in_all_formats(run, files: Files, tmp_path: Path):
@@ -64,7 +73,7 @@ def test_reasons_have_the_sentences_of_a_catalogue(run, files: Files, tmp_path: 
 
 
 def test_measured_rows_need_no_target(run, files: Files, tmp_path: Path):
-    table = loans()
+    table = loans(seed=1)
     table.to_csv(tmp_path / "decided.csv", index=False)
     table[FEATURES].to_csv(tmp_path / "fresh.csv", index=False)
     found = []

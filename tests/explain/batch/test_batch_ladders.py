@@ -153,7 +153,7 @@ def test_letters_of_a_batch_with_ladders_show_past_rows(explainer: Explainer) ->
 @pytest.mark.parametrize("workers", [1, 2])
 def test_rows_with_values_that_no_past_row_has_get_ladders_too(workers: int) -> None:
     table = make_history()
-    explainer = make_explainer(measure=table.iloc[::2])
+    explainer = make_explainer(measure=make_history(240).iloc[120:])
     denied = table[~explainer.outcomes].iloc[:3].copy()
     denied["debt"] = [-7.5, 1234.5, -1.0]
     batch = explainer.explain_many(denied, workers=workers, ladders=True)

@@ -29,7 +29,7 @@ def test_a_report_shows_the_past_rows_and_names_the_file_to_check(
     served_model: ServedModel, record: AuditRecord
 ) -> None:
     html = render_record_report(record, served_model, "validator")
-    assert "739 desired" in html
+    assert "739 good" in html
     assert "ironrule check explanation-7.json --model MODEL" in html
 
 
