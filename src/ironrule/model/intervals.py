@@ -333,7 +333,8 @@ def _find_obstacle(
                 _require_monotone_terms(space, read, j)
                 _start_split_search(feature, j, read)
         for read in joint:
-            _require_monotone_terms(space, read, j)
+            if not _is_network(read):  # whose bounds hold for every number between
+                _require_monotone_terms(space, read, j)
     except Unreadable as reason:
         return str(reason)
     return None

@@ -230,7 +230,7 @@ class Space:
         others = set(ignore).difference(self.columns)
         unknown = [name for name in row if name not in self._row_keys and name not in others]
         if unknown:
-            close = difflib.get_close_matches(unknown[0], self.columns, n=1)
+            close = difflib.get_close_matches(str(unknown[0]), self.columns, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"the columns are {', '.join(self.columns)}"
             got = ", ".join(map(repr, unknown))
             raise TableError(expected="a row may only have columns of the space", got=got, hint=hint)
