@@ -197,8 +197,8 @@ def test_menus_groups_and_change_sets_are_about_what_is_to_be_reached(kind: str,
         assert one.cost == (pytest.approx(min(inside)) if inside else None)
 
 
-def test_a_menu_for_what_may_lie_between_values_claims_no_set_to_be_minimal() -> None:
-    """A band of a linear model's scores: sets are searched over values seen alone, so there may be smaller ones."""
+def test_a_menu_for_what_may_lie_between_values_claims_nothing() -> None:
+    """A band of a linear model's scores: only values that were seen are searched, so there may be smaller sets."""
     table = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0, 4.0] * 4, "b": [0.0, 1.0] * 10})
     model = LogisticRegression().fit(table, table["a"] + table["b"] > 2.5)
     explainer = Explainer(model, table, desired=True)
@@ -206,17 +206,7 @@ def test_a_menu_for_what_may_lie_between_values_claims_no_set_to_be_minimal() ->
     band = Target(above=low, at_most=high)
     menu = explainer.change_menu({"a": 0.0, "b": 0.0}, target=band)
     assert not menu.complete
-    assert not any(one.minimal for one in menu)
-    grid = pd.DataFrame([(a, b) for a in np.linspace(0, 4, 2001) for b in (0.0, 1.0)], columns=["a", "b"])
-    scores = model.predict_proba(grid)[:, 1]
-    reached = grid[(scores > low) & (scores <= high)]
-    for one in menu:  # the cheapest change of each set is searched between the values, too
-        assert one.proven
-        assert one.counterfactual is not None
-        changed = len(one.counterfactual.changes)
-        costs = reached["a"] / 4 + (reached["b"] != 0)
-        cheaper = (reached != 0).sum(axis=1) + costs < changed + one.distance - 0.001
-        assert not cheaper.any()
+    assert not any(one.proven or one.minimal for one in menu)
     why = explainer.find_forbidding_restrictions({"a": 0.0, "b": 0.0}, features_to_vary=["a"], target=band)
     assert not why.proven
 

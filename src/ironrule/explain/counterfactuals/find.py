@@ -58,8 +58,13 @@ def find_counterfactuals(
     options: SearchOptions,
     changes: ChangeOptions,
     progress: bool | None = False,
+    *,
+    between_values: bool = True,
 ) -> Counterfactuals:
-    """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on."""
+    """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on.
+
+    ``between_values``: for a target whose space keeps the values seen, numbers between them are tried all the same.
+    """
     if isinstance(row, EncodedRow) and (changes.target is not None or changes.cost.steps or changes.is_robust):
         row = context.space.decode_row(row.codes)  # the domains may become others
     context, row = extend_to_row(build_reached_context(context, changes, progress), row)
@@ -75,7 +80,7 @@ def find_counterfactuals(
     run, name = Run(meter, np.random.default_rng(options.seed)), "Nearest"
     with meter.watch(progress):
         found = None
-        wide = None if tabulated_model is None else widen_to_intervals(context)
+        wide = widen_to_intervals(context) if between_values and tabulated_model is not None else None
         if wide is not None:
             wide_query, wide_cost = _build_query(wide, row, changes, changing, options.k)
             exact_cost = wide_cost or build_row_cost(wide, wide_query.case, changes.cost)

@@ -214,6 +214,7 @@ class _ForbiddingSearch:
             self.row,
             SearchOptions(k=1, budget=Budget(evaluations=evaluations, seconds=seconds)),
             ChangeOptions(constraints=[*limits, *fixed], cost=cost),
+            between_values=False,  # the proof that there is none is about the values of this space
         )
         meter.calls += found.statistics.model_calls
         meter.evaluations += found.statistics.evaluations

@@ -228,7 +228,8 @@ def _find_one(
         if seconds <= 0:
             return None
     left = replace(options, k=1, budget=replace(budget, seconds=seconds))
-    return find_counterfactuals(context, row, left, changes, progress)
+    # Sets of features are looked for among the values that the space of the target has, and so are their changes.
+    return find_counterfactuals(context, row, left, changes, progress=progress, between_values=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
