@@ -110,7 +110,7 @@ class SuggestedChanges(Sequence[Counterfactual]):
             "proven": self.proven,
             "complete": self.complete,
             **({"resolution": self.resolution} if self.resolution else {}),
-            **({} if self.cost.is_usual else {"cost": self.cost.to_dict()}),
+            **({} if self.cost == DEFAULT_COST else {"cost": self.cost.to_dict()}),
             "limits": {name: {"moves": list(one.moves), "reason": one.reason} for name, one in self.limits.items()},
         }
 

@@ -21,7 +21,6 @@ from ironrule.cli.files import load_model, parse_desired, read_data
 from ironrule.cli.inputs import parse_row, prepare_row, read_files
 from ironrule.cli.output import CommandResult, check_output_path, format_json_file
 from ironrule.errors import InputError
-from ironrule.rule.cost import COST_NORMS, COST_SCALES, Cost, parse_price_texts, parse_step_texts
 
 if TYPE_CHECKING:
     from ironrule.explain.counterfactuals.options import ChangeOptions
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
 PLAIN_OPTIONS = ("features_to_vary", "permitted_range", "constraints")  # what every kind of answer takes
 REACHING = ("menu", "why_none")  # what more there is for a target, a margin and further models
+COST_NAMES = "--cost and the options beside it"
 DEFAULT_SPREAD = 0.1
 NAME, HELP = "counterfactual", "find the changes that would have reversed the decision"
 
@@ -57,25 +57,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--vary", metavar="F", **shared.MANY, help="features that may change (default: all)")
     text = 'where a feature may go: age=18:60, age=18:, job=clerk,cook, or job=["a, b"] as a JSON list'
     group.add_argument("--range", metavar="F=VALUES", **shared.MANY, default=[], help=text)
-    _add_cost_options(parser.add_argument_group("cost"))
+    shared.add_cost_options(parser.add_argument_group("cost"), "--cost")
     _add_target_options(parser.add_argument_group("what to reach"))
     _add_answer_options(parser.add_argument_group("more than counterfactuals, for one row"))
     shared.add_output_option(parser, "the counterfactuals (.json; of many rows also .csv, or a folder)")
-
-
-def _add_cost_options(group: argparse._ArgumentGroup) -> None:
-    text = (
-        "what nearest means: fewest changes, then distance (default), or the sum, root of squares or largest distance"
-    )
-    group.add_argument("--cost", choices=COST_NORMS, default="fewest", help=text)
-    text = "distances in ranges (default), in median absolute deviations, or in shares of past rows"
-    group.add_argument("--scale", choices=COST_SCALES, default="range", help=text)
-    text = "what distance costs: income=2, income=1:5 (up:down), age=inf (never)"
-    group.add_argument("--price", metavar="F=P", **shared.MANY, default=[], help=text)
-    text = "change a number by whole multiples only: amount=50"
-    group.add_argument("--step", metavar="F=N", **shared.MANY, default=[], help=text)
-    text = "what every changed feature costs besides, with --cost l1"
-    group.add_argument("--per-change", metavar="C", type=float, default=0.0, help=text)
 
 
 def _add_target_options(group: argparse._ArgumentGroup) -> None:
@@ -128,6 +113,7 @@ def _require_known_answer(options: argparse.Namespace) -> None:
     chosen = next((name for name in kinds if getattr(options, name) not in (None, False)), None)
     if chosen is None:
         return
+    cost = shared.build_cost(options)
     others = {
         "--rows": options.rows is not None,
         "--all": options.all,
@@ -136,8 +122,8 @@ def _require_known_answer(options: argparse.Namespace) -> None:
         "--algorithm": options.counterfactual_algorithm != "auto",
         "--constraint": chosen == "region" and options.constraint,
         "--range": chosen == "region" and options.range,
-        "--step": chosen != "region" and options.step,
-        "--cost and the options beside it": chosen in ("diverse", "past") and not _build_cost(options).is_usual,
+        "--step": chosen != "region" and cost.steps,
+        COST_NAMES: chosen in ("diverse", "past") and not cost.is_usual,
     }
     given = [name for name, value in others.items() if value]
     if given:
@@ -145,6 +131,8 @@ def _require_known_answer(options: argparse.Namespace) -> None:
         hint = (
             "put limits for regions into the roles of a space file" if given[0] in ("--constraint", "--range") else None
         )
+        if given[0] in ("--step", COST_NAMES) and "change_cost" in options.project_options:
+            hint = "the project file has a change_cost, which --cost fewest sets aside"
         raise InputError(expected=f"{option} must be asked for without {given[0]}", got="both", hint=hint)
 
 
@@ -157,16 +145,11 @@ def _build_change_options(options: argparse.Namespace, space: Space, model: Any)
         features_to_vary=options.vary or "all",
         permitted_range=parse_ranges(options.range, space),
         constraints=shared.parse_constraints(options),  # on the changes: the row itself need not satisfy them
-        cost=_build_cost(options),
+        cost=shared.build_cost(options),
         target=_build_target(options, model),
         margin=options.reached_margin,
         models=[load_model(path, options.trust, options.trust_pickle) for path in options.further_models],
     )
-
-
-def _build_cost(options: argparse.Namespace) -> Cost:
-    prices, steps = parse_price_texts(options.price), parse_step_texts(options.step)
-    return Cost(options.cost, options.scale, prices, steps, options.per_change)
 
 
 def _has_target(options: argparse.Namespace) -> bool:
