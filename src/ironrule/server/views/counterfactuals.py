@@ -14,6 +14,7 @@ from ironrule.report.plots.drawing import render_svg
 from ironrule.report.text import describe_counterfactuals_stop
 from ironrule.results.counterfactuals import FORMAT_FIELD, Counterfactuals
 from ironrule.results.explanation import Statistics
+from ironrule.results.scope import restore_readings, summarize_domains
 from ironrule.rule.cost import Cost
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import FeatureLabels, format_label, group_conditions, name_value
@@ -148,7 +149,8 @@ def _build_region_view(
     if region is None:
         return None
     labels, asked = FeatureLabels.from_space(space, "unquoted"), document["asked"]
-    conditions = {one.feature: one for one in group_conditions(Rule.from_dict(region["rounded"]))}
+    rounded = restore_readings(Rule.from_dict(region["rounded"]), summarize_domains(space))
+    conditions = {one.feature: one for one in group_conditions(rounded)}
     return {
         "ranges": [
             {
