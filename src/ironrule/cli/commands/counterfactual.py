@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ironrule.explain.options import SearchOptions
     from ironrule.model.target import Target
     from ironrule.results.counterfactuals_batch import CounterfactualsBatch
+    from ironrule.rule.counterfactual import Counterfactual
     from ironrule.space.space import Space
 
 PLAIN_OPTIONS = ("features_to_vary", "permitted_range", "constraints")  # what every kind of answer takes
@@ -222,11 +224,14 @@ def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> Command
     if options.menu:
         with show_spinner():
             menu = explainer.change_menu(row, limit=options.k, **limits, **reaching)
-        return CommandResult(str(menu), menu.to_dict, output, format_json_file(menu.to_dict()))
+        counterfactuals = [entry.counterfactual for entry in menu if entry.counterfactual is not None]
+        view = _add_guessed_roles(str(menu), options, explainer.space, counterfactuals)
+        return CommandResult(view, menu.to_dict, output, format_json_file(menu.to_dict()))
     if options.diverse is not None:
         with show_spinner():
             apart = explainer.diverse_counterfactuals(row, search.k, spread=options.diverse, **limits, **plain)
         view = render_counterfactuals(apart, nearest="each is the nearest that differs so from all above")
+        view = _add_guessed_roles(view, options, explainer.space, apart)
         return CommandResult(view, apart.to_dict, output, format_json_file(apart.to_dict()))
     if options.past:
         past = explainer.past_counterfactuals(row, search.k, **plain)
@@ -248,4 +253,17 @@ def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> Command
         document["why_none"] = reason.to_dict()
     document = add_digest({name: value for name, value in document.items() if name != DIGEST_FIELD})
     view = render_counterfactuals(found, regions or (), reason if reason is not None and reason.proven else None)
+    view = _add_guessed_roles(view, options, explainer.space, found)
     return CommandResult(view, lambda: document, output, format_json_file(document))
+
+
+def _add_guessed_roles(
+    view: str, options: argparse.Namespace, space: Space, counterfactuals: Iterable[Counterfactual]
+) -> str:
+    """The view, with what to do about changes of features that nobody may be able to change, if nobody asked for them."""
+    from ironrule.cli.render import describe_guessed_roles
+    from ironrule.cli.terminal import format_line
+
+    if options.vary is not None:
+        return view
+    return "\n".join([view, *map(format_line, describe_guessed_roles(space, counterfactuals))])
