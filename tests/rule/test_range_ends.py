@@ -130,3 +130,19 @@ def _seal(document: dict[str, object]) -> dict[str, object]:
     from ironrule.verdict.digest import DIGEST_FIELD, add_digest
 
     return add_digest({name: value for name, value in document.items() if name != DIGEST_FIELD})
+
+
+def test_no_label_of_the_bundled_data_leaves_a_class_without_words() -> None:
+    from ironrule.data import load_german, load_german_labels
+
+    labels, space = Labels.from_dict(load_german_labels()), Space.infer(load_german()[0], progress=False)
+    space = space.with_labels(labels)
+    assert not [name for name in space.names if "class" in (space.labels.get_label(name) or "").lower()]
+    assert all(labels.get_label(name) for name in space.names)
+    for name in ("installment_rate_in_percentage_of_disposable_income", "present_residence_since"):
+        told = [space.labels.get_value_text(name, value) for value in space[name].values]
+        assert None not in told
+    component = Component.from_feature(space["present_residence_since"], ">=", 4)
+    assert phrase_condition(group_conditions(Rule((component,)))[0], space.labels) == (
+        "Time at this address = 7 years or more"
+    )
