@@ -176,9 +176,7 @@ def round_towards(value: float, limit: float) -> float:
     with localcontext() as context:
         context.prec = 400  # a double has up to 308 digits before the point
         for digits in range(-308, 17):
-            rounded = (
-                float(written.quantize(Decimal(1).scaleb(-digits), rounding=rounding)) + 0.0
-            )  # no negative zero
+            rounded = float(written.quantize(Decimal(1).scaleb(-digits), rounding=rounding)) + 0.0  # no negative zero
             if low <= rounded <= high:
                 return rounded
     return value

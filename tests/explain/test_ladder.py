@@ -494,9 +494,12 @@ def test_bounds_of_rungs_are_the_shortest_numbers_that_cover_the_same_rows(dtype
         for component in itertools.chain.from_iterable(rung.rule.components for rung in ladder.rungs[:-1]):
             bound = float(component.value)
             assert bound == round(bound, 1), str(component)  # as all rows have it, for which nothing shorter is needed
-            assert component.covers(typed).tolist() == (
-                table[component.feature] <= bound if component.op == "<=" else table[component.feature] >= bound
-            ).tolist()
+            assert (
+                component.covers(typed).tolist()
+                == (
+                    table[component.feature] <= bound if component.op == "<=" else table[component.feature] >= bound
+                ).tolist()
+            )
             rungs += 1
         for shorter, longer in itertools.pairwise(ladder.rungs):  # one within the other, whatever was rounded
             bounds = {(one.feature, one.op): one.value for one in longer.rule.components}

@@ -153,7 +153,13 @@ def test_the_form_says_what_python_says() -> None:
     offered = spell({*NAMES} - NOT_ON_THE_FORM, FORM_SPELLINGS)
     assert set(re.findall(r' name="(\w+)"', html)) == offered | OF_A_REQUEST
     assert_same(ExplainForm().to_request(0).options, DEFAULTS)
-    fields: dict[str, Any] = {"algorithm": "genetic", "seconds": "2.5", "require": ["age"], "forbid": ["job"], "keep_bounds": "yes"}
+    fields: dict[str, Any] = {
+        "algorithm": "genetic",
+        "seconds": "2.5",
+        "require": ["age"],
+        "forbid": ["job"],
+        "keep_bounds": "yes",
+    }
     fields["prefer"] = "coverage"
     fields |= {"change_cost": "l1", "change_scale": "mad"}
     fields |= {"change_prices": ["age=2\r\namount=1:5"], "change_steps": ["amount=50"]}
@@ -187,10 +193,7 @@ def test_a_search_has_thirty_seconds_unless_it_is_told_otherwise() -> None:
 def test_the_fingerprint_is_that_of_batches_already_written() -> None:
     assert DEFAULTS.fingerprint() == "222a435f9e0896581f904fa7da38db66a0429311088304fa0d07444beda83726"
     before = {name: value for name, value in OTHER_VALUES.items() if name != "change_cost"}
-    assert (
-        SearchOptions(**before).fingerprint()
-        == "c79f828e4928230b4b60b2e2ec391d2420b76de51c9be00d8fcbf0bd569853ce"
-    )
+    assert SearchOptions(**before).fingerprint() == "c79f828e4928230b4b60b2e2ec391d2420b76de51c9be00d8fcbf0bd569853ce"
     one = SearchOptions(budget=2, require="age", weights={"age": 2.5, "job": 1})
     same = SearchOptions(budget=Budget(seconds=2.0), require=["age"], weights={"job": 1, "age": 2.5})
     assert one.fingerprint() == same.fingerprint()

@@ -1,9 +1,8 @@
-"""What bounds at the ends of ranges say: that a value is known, or that it is the last one; the same in every output."""
+"""What bounds at the ends of ranges say, in every output: that a value is known, or that it is the last one."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -68,6 +67,10 @@ def test_every_way_to_put_it_into_words_knows_it() -> None:
     assert known.to_sql(comments=True) == '"grade" <= 4 -- grade is known'
 
 
+def test_an_infinite_end_is_the_end_of_no_scale() -> None:
+    assert str(Component.from_feature(Feature("x", (1, float("inf")), ordered=True), ">=", float("inf"))) == "x >= inf"
+
+
 def test_two_bounds_are_told_as_a_range_and_two_far_ends_as_known() -> None:
     ends = Rule((Component.from_feature(SCALE, ">=", 1), Component.from_feature(SCALE, "<=", 4)))
     upper = Rule((Component.from_feature(SCALE, ">=", 2), Component.from_feature(SCALE, "<=", 4)))
@@ -105,7 +108,7 @@ def explained() -> tuple[Explainer, Ladder]:
     return explainer, explainer.ladder(row, algorithm="min_set_cover", progress=False)
 
 
-def test_documents_are_read_back_with_the_same_words(explained: tuple[Explainer, Ladder], tmp_path: Path) -> None:
+def test_documents_are_read_back_with_the_same_words(explained: tuple[Explainer, Ladder]) -> None:
     explainer, ladder = explained
     explanation = explainer.explain(dict(ladder.explanation.instance), progress=False)
     high = Component.from_feature(explainer.space["score"], "<=", explainer.space["score"].values[-1])

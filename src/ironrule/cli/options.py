@@ -134,7 +134,7 @@ class _StoreCostPart(argparse.Action):
         super().__init__(**settings)
         self.part = part
 
-    def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
+    def __call__(self, _parser: object, namespace: argparse.Namespace, values: Any, _option: object = None) -> None:
         parts = getattr(namespace, self.dest)
         before = parts if isinstance(parts, dict) else {}
         several = self.nargs == "+"
@@ -155,7 +155,13 @@ def add_cost_options(group: argparse._ActionsContainer, name: str = "--change-co
     add("--price", "prices", text, metavar="F=P", nargs="+")
     text = "change a number by whole multiples only: amount=50"
     add("--step", "steps", text, metavar="F=N", nargs="+")
-    add("--per-change", "per_change", f"what every changed feature costs besides, with {name} l1", metavar="C", type=float)
+    add(
+        "--per-change",
+        "per_change",
+        f"what every changed feature costs besides, with {name} l1",
+        metavar="C",
+        type=float,
+    )
 
 
 def add_change_cost_options(parser: argparse.ArgumentParser) -> None:
@@ -168,8 +174,9 @@ def build_cost(options: argparse.Namespace) -> Cost:
     given = options.change_cost
     if given is None or isinstance(given, Cost):
         return given or DEFAULT_COST
-    readers = {"prices": parse_price_texts, "steps": parse_step_texts}
-    return Cost(**{part: readers[part](value) if part in readers else value for part, value in given.items()})
+    readers: dict[str, Any] = {"prices": parse_price_texts, "steps": parse_step_texts}
+    parts: dict[str, Any] = {part: readers[part](value) if part in readers else value for part, value in given.items()}
+    return Cost(**parts)
 
 
 def add_constraint_option(group: argparse._ActionsContainer) -> None:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ironrule.space.space import Space
 
 
-ROLES_PLACE = "in ironrule.toml ([roles], then age = \"immutable\") or in a file for --space"
+ROLES_PLACE = 'in ironrule.toml ([roles], then age = "immutable") or in a file for --space'
 STATUS_COLOURS = {  # of verdicts, of checks and of claims
     **dict.fromkeys(("proven", "holds"), "green"),
     **dict.fromkeys(("unrefuted", "undecided", "bounded"), "yellow"),

@@ -383,7 +383,10 @@ class RungBuilder:
             inside, beyond = column[(column >= code) & (column <= narrowest)], column[column < code]
             innermost = int(inside.min(initial=narrowest))
         else:
-            inside, beyond = column[(column <= code) & (column >= narrowest)], column[(column > code) & (column <= last)]
+            inside, beyond = (
+                column[(column <= code) & (column >= narrowest)],
+                column[(column > code) & (column <= last)],
+            )
             innermost = int(inside.max(initial=narrowest))
         own = float(values[innermost])
         if not len(beyond):

@@ -71,7 +71,8 @@ def format_comparison(comparison: BatchComparison) -> str:
 
 def _format_shares(title: str, changes: Sequence[ShareChange]) -> list[str]:
     shown = [
-        f"  {_percent(one.old_share):>5} {_percent(one.new_share):>5}  {one.shown_name}" for one in changes[:MAX_TEXT_ROWS]
+        f"  {_percent(one.old_share):>5} {_percent(one.new_share):>5}  {one.shown_name}"
+        for one in changes[:MAX_TEXT_ROWS]
     ]
     hidden = len(changes) - MAX_TEXT_ROWS
     more = [f"  and {hidden:,} more that changed less"] if hidden > 0 else []

@@ -180,7 +180,8 @@ def encode_parquet(rows: Iterable[StoredRow], row_type: Any) -> bytes:
 
     text, whole, codes = pa.string(), pa.int64(), pa.list_(pa.int32())
     kinds = {
-        "row": whole, "same_as": whole, "covered_by": whole, "cardinality": pa.int32(), "conditions": pa.int32(), "weight": pa.float64(),
+        "row": whole, "same_as": whole, "covered_by": whole, "cardinality": pa.int32(), "conditions": pa.int32(),
+        "weight": pa.float64(),
         "lower_bound": pa.float64(), "minimum": pa.bool_(), "coverage": whole, "wider_coverage": whole,
         "wider_is_maximal": pa.bool_(), "seconds": pa.float64(), **dict.fromkeys(CODE_COLUMNS, codes),
         "found": whole, "changes": whole, "proven": pa.bool_(), "resolution": pa.float64(),

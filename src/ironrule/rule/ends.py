@@ -7,6 +7,7 @@ does not depend on that, and documents keep the bound.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -52,4 +53,6 @@ def count_scale(first: Value, last: Value) -> int:
         return 0
     assert isinstance(first, (int, float))
     assert isinstance(last, (int, float))
-    return int(last - first) + 1 if first == int(first) and last == int(last) else 0
+    if not (math.isfinite(first) and math.isfinite(last) and first == int(first) and last == int(last)):
+        return 0
+    return int(last) - int(first) + 1

@@ -268,7 +268,7 @@ Lines = Annotated[
 
 
 class ExplainForm(BaseModel):
-    """How to explain; ``where`` has one constraint per line, ``change_prices`` and ``change_steps`` one for a feature."""
+    """How to explain; ``where``, ``change_prices`` and ``change_steps`` have one constraint, price or step per line."""
 
     algorithm: AlgorithmChoice = cast(AlgorithmChoice, DEFAULTS.algorithm)
     seconds: float | None = Field(None, gt=0, le=86400)

@@ -1,4 +1,4 @@
-"""--change-cost: what nearest means for suggested changes, by option and by project file, in every command with some."""
+"""--change-cost: what nearest means for suggested changes, as an option and in the project file."""
 
 from __future__ import annotations
 

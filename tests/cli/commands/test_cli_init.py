@@ -84,7 +84,7 @@ def test_several_files_must_be_told_apart(refused, run, folder: Path):
     assert read(folder)["data"] == "loans.csv"
 
 
-def test_the_next_command_is_about_a_row_that_is_denied(run, folder: Path, files: Files):
+def test_the_next_command_is_about_a_row_that_is_denied(run, folder: Path):
     table = pd.read_csv(folder / "loans.csv")
     denied = table["paid"] == "no"
     pd.concat([table[~denied].head(3), table[denied]]).to_csv(folder / "loans.csv", index=False)

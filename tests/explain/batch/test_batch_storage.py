@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from batch_examples import (
     fit_boosted_trees,
@@ -21,8 +22,6 @@ from batch_examples import (
     read_contents,
     start_run,
 )
-from sklearn.tree import DecisionTreeClassifier
-
 from ironrule import Batch, Explainer, InputError, StorageError
 from ironrule.explain.batch import process_pool, run
 from ironrule.results import batch_folder, batch_storage

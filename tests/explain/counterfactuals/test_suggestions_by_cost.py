@@ -59,7 +59,10 @@ def test_a_price_of_infinity_alone_forbids_a_change_too(kind: str, seed: int) ->
     changes = explainer.explain(row, k=3, change_cost=cost, progress=False).changes
     assert changes.cost == cost
     assert all(change.feature != first for one in changes for change in one.changes)
-    own, allowed = points.iloc[row], points[(model.predict(points) == "yes") & (points[first] == points.iloc[row][first])]
+    own, allowed = (
+        points.iloc[row],
+        points[(model.predict(points) == "yes") & (points[first] == points.iloc[row][first])],
+    )
     assert changes.proven
     assert bool(len(changes)) == bool(len(allowed))
     if len(changes):

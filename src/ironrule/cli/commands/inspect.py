@@ -1,8 +1,8 @@
 """ironrule inspect: the features of your data and the values they can take, as Ironrule reads them.
 
-Roles without a declaration are guessed from the names of features: what looks protected or immutable. Explanations
-suggest no change of such a feature. All else, such as ironrule counterfactual, knows declared roles alone: in a file, or
-in ironrule.toml ([roles], then age = "immutable").
+Roles that are not declared are guessed from the names of features: what looks protected or immutable. Explanations
+suggest no change of such a feature. All else, such as ironrule counterfactual, knows declared roles alone: those of a
+file, or of ironrule.toml ([roles], then age = "immutable").
 
 Write them to a file, correct it, and pass it with --space:
 

@@ -84,9 +84,7 @@ def suggest_changes(
         return SuggestedChanges((), proven=False, complete=False, limits=limits, cost=cost)  # only the model could say
     proven = found.proven or found.proven_count > 0
     shown = found.items[: found.proven_count] if proven else found.items
-    return SuggestedChanges(
-        shown, proven, complete=found.proven, limits=limits, resolution=found.resolution, cost=cost
-    )
+    return SuggestedChanges(shown, proven, complete=found.proven, limits=limits, resolution=found.resolution, cost=cost)
 
 
 def _suggest_by_cost(
