@@ -368,6 +368,23 @@ OPTIONS: dict[str, BadInput] = {
     "prefer None": refuse(lambda: explain(prefer=None), InputError, "prefer must be one of", "None"),
     "prefer list": refuse(lambda: explain(prefer=[]), InputError, "prefer must be one of", "[]"),
     "prefer array": refuse(lambda: explain(prefer=np.zeros(2)), InputError, "prefer must be one of"),
+    "change_cost unknown": refuse(lambda: explain(change_cost="l3"), InputError, "cost must be one of", "'l3'"),
+    "change_cost None": refuse(lambda: explain(change_cost=None), InputError, "cost must be one of", "None"),
+    "change_cost feature": refuse(lambda: explain(change_cost=Cost(prices={"shoe": 2})), SpaceError, "'shoe'"),
+    "change_cost of a ladder": refuse(lambda: EXPLAINER.ladder(DENIED, change_cost=3), InputError, "Cost", "3"),
+    "change_cost without changes": refuse(
+        lambda: EXPLAINER.explain_many([DENIED], change_cost="l1"), InputError, "keeps suggested changes", "changes=True"
+    ),
+    "change_cost without documents": refuse(
+        lambda: EXPLAINER.explain_many([DENIED], change_cost="l1", changes=True, documents=False),
+        InputError,
+        "without documents",
+    ),
+    "change_cost feature of a batch": refuse(
+        lambda: EXPLAINER.explain_many([DENIED], change_cost=Cost(steps={"shoe": 2}), changes=True),
+        SpaceError,
+        "'shoe'",
+    ),
     "widen text": refuse(lambda: explain(widen="no"), InputError, "widen", "'no'"),
     "widen None": refuse(lambda: explain(widen=None), InputError, "widen", "None"),
     "widen array": refuse(lambda: explain(widen=np.zeros(2)), InputError, "widen"),
