@@ -373,7 +373,10 @@ OPTIONS: dict[str, BadInput] = {
     "change_cost feature": refuse(lambda: explain(change_cost=Cost(prices={"shoe": 2})), SpaceError, "'shoe'"),
     "change_cost of a ladder": refuse(lambda: EXPLAINER.ladder(DENIED, change_cost=3), InputError, "Cost", "3"),
     "change_cost without changes": refuse(
-        lambda: EXPLAINER.explain_many([DENIED], change_cost="l1"), InputError, "keeps suggested changes", "changes=True"
+        lambda: EXPLAINER.explain_many([DENIED], change_cost="l1"),
+        InputError,
+        "keeps suggested changes",
+        "changes=True",
     ),
     "change_cost without documents": refuse(
         lambda: EXPLAINER.explain_many([DENIED], change_cost="l1", changes=True, documents=False),

@@ -288,7 +288,14 @@ def _compare_shares(
 ) -> tuple[ShareChange, ...]:
     """Shares before and now, those that changed most first."""
     changes = [
-        ShareChange(name, old[name], new[name], old[name] / totals[0], new[name] / totals[1], find_label(name))
+        ShareChange(
+            name,
+            old[name],
+            new[name],
+            old_share=old[name] / totals[0],
+            new_share=new[name] / totals[1],
+            label=find_label(name),
+        )
         for name in {*old, *new}
     ]
     return tuple(sorted(changes, key=lambda one: (-abs(one.difference), one.name)))

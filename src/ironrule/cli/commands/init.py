@@ -21,10 +21,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ironrule.cli.errors import CLI_HINTS
 from ironrule.cli.files import PICKLE_ENDINGS, load_model, read_data, require_file
 from ironrule.cli.output import CommandResult, check_output_path
 from ironrule.cli.project import DATA_ENDINGS, PROJECT_FILE, format_project
-from ironrule.errors import InputError, IronruleError
+from ironrule.errors import InputError, IronruleError, format_with_hint
 from ironrule.wording import format_count
 
 NAME, HELP = "init", "write a project file, so that other commands need less"
@@ -88,7 +89,8 @@ def _find_denied_row(model: Any, data: Any, desired: list[str] | None) -> tuple[
     try:
         explainer = Explainer(model, first, desired=parse_desired(desired, model), domain="seen", progress=False)
     except IronruleError as error:
-        return None, f"No row can be explained yet: {error}"
+        said = format_with_hint(error, CLI_HINTS.get(error.code, error.hint))
+        return None, f"No row can be explained yet: {said}"
     denied = explainer.row_numbers[~explainer.outcomes]
     if len(denied):
         return int(denied[0]), None
