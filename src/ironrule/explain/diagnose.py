@@ -11,10 +11,10 @@ that hardly anybody has; some exist because the model turns back where it should
   feature of the rule, all else as in the row or as in a counterfactual of the proof. Either the decision turns back on
   one such line, or it turns up on one line and down on another.
 
-A restriction is a constraint on the space (:func:`ironrule.explain.context.restrict_context`), and what it saves is the
-difference between the proven lower bound and a rule that is proven under the constraint. Most need no search: the
-witnesses of the lower bound that satisfy the constraint are counterfactuals there too, so if these alone need as long a
-rule, nothing can be saved.
+A restriction is a constraint on the space (:func:`ironrule.explain.prepare.derive.restrict_context`), and what it saves
+is the difference between the proven lower bound and a rule that is proven under the constraint. Most need no search:
+the witnesses of the lower bound that satisfy the constraint are counterfactuals there too, so if these alone need as
+long a rule, nothing can be saved.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ import numpy as np
 from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.errors import ConstraintError
 from ironrule.explain.build import explain_row
-from ironrule.explain.context import ExplainerContext, restrict_context
+from ironrule.explain.context import ExplainerContext
 from ironrule.explain.extend import extend_to_explanation
 from ironrule.explain.options import SearchOptions, parse_budget
+from ironrule.explain.prepare.derive import restrict_context
 from ironrule.explain.query import build_problem, extend_to_named
 from ironrule.hitting.bits import pack_sets
 from ironrule.hitting.reduce import find_minimal_sets

@@ -29,13 +29,12 @@ from ironrule.explain.context import (
     ContextCache,
     EncodedRow,
     ExplainerContext,
-    build_exact_reading,
     decide_row,
-    derive_context,
-    fingerprint_model,
     list_seen_values,
     read_row,
 )
+from ironrule.explain.prepare.derive import derive_context
+from ironrule.explain.prepare.reading import build_exact_reading, fingerprint_model
 from ironrule.model.blackbox import ModelSet, make_layout_builder
 from ironrule.model.history import History
 from ironrule.model.intervals import Gaps

@@ -18,8 +18,9 @@ import numpy as np
 
 from ironrule.arrays import Points
 from ironrule.errors import ConstraintError, InputError, OutcomeError
-from ironrule.explain.context import ExplainerContext, decide_row, extend_context
+from ironrule.explain.context import ExplainerContext, decide_row
 from ironrule.explain.options import SearchOptions, make_generator, parse_weights
+from ironrule.explain.prepare.derive import extend_context
 from ironrule.model.protocol import Model, require_readings
 from ironrule.model.reduced_model import EmbeddedScores, embed_model
 from ironrule.oracles.caching import CachingOracle
