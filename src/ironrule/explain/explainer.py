@@ -24,8 +24,7 @@ from ironrule.explain.context import (
     require_model,
 )
 from ironrule.explain.counterfactuals.methods import CounterfactualMethods
-from ironrule.explain.facts import list_facts, name_outcomes
-from ironrule.explain.model_facts import describe_model
+from ironrule.explain.facts import describe_model, list_facts, name_outcomes
 from ironrule.explain.options import (
     DEFAULTS,
     Preference,
