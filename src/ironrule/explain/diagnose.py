@@ -216,6 +216,7 @@ class _DiagnosisSearch:
         codes += [] if feature.ordered else range(len(feature.values))
         rare = [code for code in codes if counts[code] <= most and code != self.instance.item(j)]
         most_saved: ExactNumber = 0
+        # Each rare category by itself, then all of them together, which must save more than any one.
         for some in [*([code] for code in sorted(rare)), *([rare] if len(rare) > 1 else [])]:
             restriction = self._leave_out(j, some)
             found = self._shorten(restriction)
@@ -257,6 +258,8 @@ class _DiagnosisSearch:
 
     def _may_shorten(self, restriction: _Restriction) -> bool:
         """Whether the row satisfies a restriction, and the witnesses that do need no rule of the lower bound."""
+        # The witnesses that satisfy a restriction are counterfactuals under it too. If these alone need as long a rule,
+        # nothing is saved, and no search is needed to know that.
         kept = self._find_kept(restriction.feature, restriction.constraint)
         if not kept[self.instance[restriction.feature]]:
             return False

@@ -96,6 +96,7 @@ class _CoverageSearch:
                 self.demands, self.problem.weights, max_weight=self.max_weight, limit=limit, node_limit=nodes
             )
             better = self._select_better(unpack_sets(listed.members) if len(listed.members) else [])
+            # Nothing covers more among all hitting sets: the best one is known, if no question was left open.
             if not better and listed.complete:
                 return not self.undecided
             if not better or not self._ask(better):  # nothing was learned: more must be listed
@@ -107,6 +108,8 @@ class _CoverageSearch:
 
     def collect(self, others: dict[int, Proven], most: int) -> bool:
         """Add up to so many other proven rules, those that cover most first; whether there are no more."""
+        # A refuted rule adds a demand, so other sets of components hit all of them: list these again, until a list is
+        # gone through without a refutation.
         is_settled = False
         while not is_settled:
             listed = list_light_hitting_sets(

@@ -133,6 +133,7 @@ def _derive_past_rows(context: ExplainerContext, space: Space) -> _PastRows:
     history, old = context.history, context.space.features
     codes = history.codes.recode(old, space.features)
     kept = find_satisfying_rows(space, codes) if space.feasible.predicates else np.ones(len(codes), dtype=np.bool_)
+    # Codes are all that changes then; what is on disk need not be written again.
     if kept.all():
         desired = history.desired.recode(old, space.features)
         return _PastRows(codes, desired, context.outcomes, history.outcomes, context.row_numbers)

@@ -177,6 +177,7 @@ def list_checked_points(space: Space, codes: EncodedTable) -> Points:
     if len(codes):
         return codes.points(slice(0, CHECKED_ROWS))
     rng = np.random.default_rng(0)
+    # Without past rows, points are drawn at random until some satisfy the constraints.
     for _ in range(TRIED_BATCHES):
         points = rng.integers(0, space.sizes, size=(CHECKED_ROWS, len(space)), dtype=np.int32)
         possible = points[space.feasible.admits(points)]
