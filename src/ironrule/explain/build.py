@@ -35,7 +35,7 @@ from ironrule.rule.kernels import compute_duals
 from ironrule.rule.rule import Component, Rule
 from ironrule.search.driver import SearchResult, solve
 from ironrule.search.minimum import Minimum, find_bound_witnesses
-from ironrule.search.prefer import prefer_coverage
+from ironrule.search.prefer_coverage import prefer_coverage
 from ironrule.search.problem import Algorithm, Problem
 from ironrule.search.widen import RuleWidener, WidenedBox
 from ironrule.space.constraints.binding import bind_constraint

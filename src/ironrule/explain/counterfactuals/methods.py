@@ -20,7 +20,7 @@ from ironrule.explain.counterfactuals.options import (
     ChangeLimits,
     ChangeOptions,
     CounterfactualAlgorithm,
-    takes,
+    expand_options,
 )
 from ironrule.explain.options import DEFAULTS, SearchOptions
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
@@ -40,7 +40,7 @@ class CounterfactualMethods:
 
     _context: ExplainerContext
 
-    @takes(ChangeArguments)
+    @expand_options(ChangeArguments)
     def counterfactuals(
         self,
         row: Any,
@@ -73,7 +73,7 @@ class CounterfactualMethods:
         changes = ChangeOptions.from_arguments(features_to_vary, algorithm, **options)
         return find_counterfactuals(self._context, row, search, changes, progress)
 
-    @takes(ChangeArguments)
+    @expand_options(ChangeArguments)
     def counterfactuals_many(
         self,
         rows: Any = None,
@@ -133,7 +133,7 @@ class CounterfactualMethods:
         search = SearchOptions(k=1, budget=budget, seed=seed)
         return find_region(self._context, counterfactual, features, search, progress)
 
-    @takes(ChangeLimits)
+    @expand_options(ChangeLimits)
     def diverse_counterfactuals(
         self,
         row: Any,
@@ -159,7 +159,7 @@ class CounterfactualMethods:
             self._context, row, search, changes, spread=parse_spread(spread), progress=progress
         )
 
-    @takes(ChangeLimits)
+    @expand_options(ChangeLimits)
     def past_counterfactuals(
         self,
         row: Any,
@@ -177,7 +177,7 @@ class CounterfactualMethods:
         changes = ChangeOptions.from_arguments(features_to_vary, **options)
         return find_past_counterfactuals(self._context, row, SearchOptions(k=k), changes)
 
-    @takes(ChangeArguments)
+    @expand_options(ChangeArguments)
     def change_menu(
         self,
         row: Any,
@@ -201,7 +201,7 @@ class CounterfactualMethods:
             self._context, row, SearchOptions(budget=budget, seed=seed), changes, limit=limit, progress=progress
         )
 
-    @takes(ChangeArguments)
+    @expand_options(ChangeArguments)
     def group_changes(
         self,
         row: Any,
@@ -222,7 +222,7 @@ class CounterfactualMethods:
         search = SearchOptions(k=1, budget=budget, seed=seed)
         return build_group_menu(self._context, row, groups, search, changes=changes, progress=progress)
 
-    @takes(ChangeArguments)
+    @expand_options(ChangeArguments)
     def find_forbidding_restrictions(
         self,
         row: Any,
@@ -247,7 +247,7 @@ class CounterfactualMethods:
         search = SearchOptions(k=1, budget=budget, seed=seed)
         return find_forbidding_restrictions(self._context, row, search, changes, progress)
 
-    @takes(ChangeGoal)
+    @expand_options(ChangeGoal)
     def change_sets(
         self,
         row: Any,
