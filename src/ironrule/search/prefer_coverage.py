@@ -107,7 +107,7 @@ class _CoverageSearch:
                 return False
 
     def collect(self, others: dict[int, Proven], most: int) -> bool:
-        """Add up to so many other proven rules, those that cover most first; whether it is known that no more are left."""
+        """Add up to so many other proven rules, those that cover most first; whether it is known that none is left."""
         # A refuted rule adds a demand, so other sets of components hit all of them: list these again, until a list is
         # gone through without a refutation.
         is_settled = False
