@@ -17,7 +17,7 @@ import numpy as np
 from ironrule.arrays import BoolArray, Points, UInt64Array
 from ironrule.explain.context import EncodedRow, ExplainerContext
 from ironrule.explain.extend import extend_to_row
-from ironrule.explain.facts import describe_model, list_library_versions
+from ironrule.explain.model_facts import describe_model, list_library_versions
 from ironrule.explain.options import SearchOptions, normalize_weights
 from ironrule.explain.query import ask_oracle, build_problem, build_statistics, confirm_points, extend_to_named
 from ironrule.explain.roles import mark_rule

@@ -24,7 +24,7 @@ from ironrule.explain.context import (
     require_model,
 )
 from ironrule.explain.counterfactuals.methods import CounterfactualMethods
-from ironrule.explain.facts import describe_model, list_facts, name_outcomes
+from ironrule.explain.facts import list_facts, name_outcomes
 from ironrule.explain.options import (
     DEFAULTS,
     Preference,
@@ -246,6 +246,7 @@ class Explainer(CounterfactualMethods):
     def describe_model(self, row: Any) -> ModelFacts:
         """What a validator's report says of the model: its type, its library, and the score of a row."""
         from ironrule.explain.extend import extend_to_row
+        from ironrule.explain.model_facts import describe_model
 
         context, given = extend_to_row(self._context, row)
         return describe_model(context, decide_row(context, given)[0])

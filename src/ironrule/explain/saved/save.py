@@ -12,8 +12,8 @@ import numpy as np
 from ironrule.arrays import AnyArray
 from ironrule.errors import InputError, describe_value
 from ironrule.explain.context import ExplainerContext, list_seen_values
-from ironrule.explain.facts import list_library_versions
 from ironrule.explain.measured_rows import find_population
+from ironrule.explain.model_facts import list_library_versions
 from ironrule.explain.options import is_mask
 from ironrule.explain.saved.archive import ArrayPool, write_archive
 from ironrule.explain.saved.columns import describe_transform
