@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from ironrule import Explainer, Explanation, Ladder, Rule
 from ironrule.errors import InputError
 from ironrule.report.notice.language import load_language
 from ironrule.report.notice.wording import NoticeWording
+from ironrule.results.scope import DomainSummary, describe_domains
 from ironrule.rule.parsing import parse_condition
 from ironrule.rule.phrasing import FeatureLabels, group_conditions, phrase_condition
 from ironrule.rule.rule import Component
@@ -149,3 +151,15 @@ def test_no_label_of_the_bundled_data_leaves_a_class_without_words() -> None:
     assert phrase_condition(group_conditions(Rule((component,)))[0], space.labels) == (
         "Time at this address = 7 years or more"
     )
+
+
+def test_codes_with_texts_are_named_last_among_the_numbers_that_a_rule_speaks_of() -> None:
+    domain = DomainSummary("integers", False, 1, 4)
+    texts = {"label": "Time", "values": {str(code): f"class {code}" for code in range(1, 5)}}
+    labels = Labels.from_dict({"time": texts}).mark_complete({"time": (1, 4)})
+    table = pd.DataFrame({"time": [1, 2, 3, 4] * 10, "age": np.arange(40)})
+    explainer = Explainer(lambda rows: np.asarray(rows["time"]) > 2, table, threshold=0.5, labels=labels)
+    explanation = explainer.explain(0, progress=False)
+    interval = replace(explanation, domains={"time": domain, "age": DomainSummary("integers", False, 0, 39)})
+    (sentence, *_) = describe_domains(interval)
+    assert sentence.index("age from 0 to 39") < sentence.index("Time")

@@ -182,12 +182,13 @@ def restore_readings(rule: Rule, domains: Mapping[str, DomainSummary]) -> Rule:
 def describe_domains(explanation: Explanation, style: ValueStyle = "quoted") -> list[str]:
     """The scope of an explanation in sentences: which numbers it speaks of, and where the row itself extended them.
 
-    Features of the rule come first; of many only a few are named.
+    Features of the rule come first, and numbers that are codes with texts last; of many only a few are named.
     """
     domains, labels = explanation.domains, explanation.labels
     named = dict.fromkeys(component.feature for component in explanation.rule.components)
     ordered = [name for name in (*named, *(n for n in domains if n not in named)) if name in domains]
     intervals = [name for name in ordered if domains[name].is_interval]
+    intervals.sort(key=lambda name: labels.list_value_texts(name, None, None) is not None)
     seen = [name for name in ordered if domains[name].kind == "seen"]
     sentences = []
     if intervals:
