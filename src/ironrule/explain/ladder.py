@@ -392,7 +392,8 @@ class RungBuilder:
                 column[(column > code) & (column <= last)],
             )
             innermost = int(inside.max(initial=narrowest))
-        own = float(values[innermost])
+        # The narrowest bound may lie between two values, and every rung must admit all that it admits.
+        own = float(self.components[number].value if innermost == narrowest else values[innermost])
         if not len(beyond):
             return round_towards(float(values[code]), own)
         following = float(values[int(beyond.max() if lower else beyond.min())])
