@@ -38,6 +38,18 @@ class IdentityShape:
 
 
 @dataclass(frozen=True, slots=True)
+class PresentNumberShape:
+    """The value, and 0 where it is missing: where what is added does not count."""
+
+    def __call__(self, values: AnyArray) -> Float64Array:
+        numbers = as_floats(values).astype(np.float64)
+        return np.where(np.isnan(numbers), 0.0, numbers)
+
+
+STRAIGHT_SHAPES = (IdentityShape, PresentNumberShape)  # that rise with the number
+
+
+@dataclass(frozen=True, slots=True)
 class UnitIntervalShape:
     """The value, which must lie between 0 and 1."""
 
