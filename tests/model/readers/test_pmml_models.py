@@ -359,7 +359,6 @@ REFUSED = {
     SCORECARD.replace('partialScore="3"', 'partialScore="nan"'): "line 8 has partialScore 'nan'",
     SCORECARD.replace('operator="equal" value="a"', 'operator="lessThan" value="a"'): "compares texts by lessThan",
     REGRESSION.replace("softmax", "simplemax"): "normalizationMethod='simplemax', which is not understood",
-    REGRESSION.replace("softmax", "probit"): "3 tables and normalizationMethod=probit for a classification",
     boosted_chain(LOGIT).replace("modelChain", "selectAll"): "multipleModelMethod='selectAll'",
     boosted_chain(LOGIT).replace("<True/><RegressionModel", '<False/><RegressionModel'): "has a condition",
     boosted_chain(LOGIT).replace('rescaleFactor="2"', 'castInteger="round"'): "has castInteger",
