@@ -175,7 +175,8 @@ class CheckScope:
             unordered = preparation.find_unordered_columns(len(carried))
             require_ordered_intervals({carried[column]: reason for column, reason in unordered.items()}, space)
             gaps = find_network_gaps(columns, space) if across else find_dominated_gaps(reading, columns, space)
-        if not self._agrees_with_model(bounds, user_model):
+        is_form = type(final).__name__ == "SavedFileForm"  # of a saved file: it is the model that is asked, too
+        if not is_form and not self._agrees_with_model(bounds, user_model):
             raise NoReading("its reading decides otherwise than the model itself")
         return ModelWithBounds(user_model, bounds, source, gaps)
 
