@@ -11,6 +11,7 @@ arrays are of plain types, and every index is checked.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import io
 import json
@@ -36,6 +37,7 @@ from ironrule.checker.space.table import read_table, to_python_value
 from ironrule.errors import InputError
 
 KIND, FORMAT = "ironrule explainer", 1
+LONGEST_LABEL = 1_000
 LARGEST_PART, LARGEST_FILE, LARGEST_RATIO, FREE_BYTES = 2_000_000_000, 2_200_000_000, 1_000, 10_000_000
 ARRAYS = {f"arrays/{kind}.npy": kind for kind in ("f8", "f4", "i8", "i4", "u4", "u2", "u1")}
 NOTE = (
@@ -200,7 +202,7 @@ def _build(document: Mapping[str, Any], arrays: _Arrays) -> SavedFile:
     if decision.get("margin") or decision.get("upper") is not None or decision.get("band") is not None:
         raise NoReading("it was saved for a margin or a band")
     threshold, direction = decision.get("threshold"), decision.get("direction", "above")
-    answers = _list_answers(desired, threshold, direction)
+    answers = _list_answers(desired, threshold, direction, given["undesired_name"])
     final = SavedFileForm(form, preparation)
     texts = tuple(map(str, document["constraints"]))
     data = None if document["history"] is None else _read_rows(document["history"], space, arrays)
@@ -214,17 +216,24 @@ class _Answers:
     probabilities of 0 and 1, or with a score on either side of the threshold.
     """
 
-    labels: tuple[Any, ...] | None  # an undesired one, then those that are desired; None for scores
+    labels: tuple[Any, ...] | None  # None for scores
     undesired: Any
     desired: Any
 
 
-def _list_answers(desired: tuple[Any, ...] | None, threshold: float | None, direction: str) -> _Answers:
+def _list_answers(desired: tuple[Any, ...] | None, threshold: float | None, direction: str, undesired: str) -> _Answers:
+    """The answers; ``undesired`` is what the file calls that outcome: the label, if there is but one."""
     if threshold is not None and desired is None:
         ends = (math.nextafter(threshold, -math.inf), math.nextafter(threshold, math.inf))
         return _Answers(None, *(ends if direction == "above" else ends[::-1]))
-    labels = (0, 1) if desired is None else (f"not {desired[0]}", *desired)
-    return _Answers(labels, labels[0], labels[1])
+    if desired is None:
+        return _Answers((0, 1), 0, 1)
+    others: tuple[Any, ...] = ("another class", "one more class")  # of several, whose names do not matter
+    if threshold is None and not undesired.startswith("not ") and len(undesired) <= LONGEST_LABEL:
+        others = (ast.literal_eval(undesired),)
+    if set(others) & set(desired):
+        raise NoReading("it has no name for the outcome that is not desired")
+    return _Answers((*desired, *others), others[0], desired[0])
 
 
 MATRIX_TYPES = ("object", "float64", "float32")
@@ -476,7 +485,7 @@ class SavedFileModel:
 
     @property
     def classes_(self) -> AnyArray:
-        """The labels: one for all that is not desired, and those that are."""
+        """The labels: those that are desired, and one or more for all that is not."""
         if self.answers.labels is None:
             raise AttributeError("it answers scores")
         found = np.empty(len(self.answers.labels), dtype=object)
@@ -493,8 +502,10 @@ class SavedFileModel:
     def predict_proba(self, table: Any) -> Float64Array:
         """1 for a desired label where the row is desired, else for the other one. A threshold lies in between."""
         desired = self.final.predict(self.preparation.transform(table))
-        chances = np.zeros((len(desired), len(self.answers.labels or (0, 1))))
-        chances[np.arange(len(desired)), desired.astype(np.intp)] = 1.0
+        labels = list(self.answers.labels or (0, 1))
+        places = np.where(desired, labels.index(self.answers.desired), labels.index(self.answers.undesired))
+        chances = np.zeros((len(desired), len(labels)))
+        chances[np.arange(len(desired)), places] = 1.0
         return chances
 
 
