@@ -403,3 +403,52 @@ def test_models_from_files_of_other_formats_travel(tmp_path: Path) -> None:
         loaded = Explainer.load(explainer.save(tmp_path / "a.ironrule", overwrite=True))
         number = list_denied(explainer, 1)[0]
         assert drop_clocks(loaded.explain(number).to_dict()) == drop_clocks(explainer.explain(number).to_dict())
+
+
+class ReadsOwnTables:
+    """A model that takes tables of one library alone, with columns of the types that it was fitted on."""
+
+    classes_ = np.array([0, 1])
+    feature_names_in_ = np.array(["income", "age", "job", "owner"])
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.types: dict[str, str] = {}
+
+    def read(self, table: Any) -> Any:
+        import pyarrow as pa
+
+        frame = pa.table(table) if self.kind == "pyarrow" else table.to_arrow()
+        own = {
+            name: str(table[name].type if self.kind == "pyarrow" else table[name].dtype) for name in frame.column_names
+        }
+        self.types = self.types or own
+        assert type(table).__module__.split(".")[0] == self.kind
+        assert own == self.types
+        return frame.to_pandas()
+
+    def predict(self, table: Any) -> Any:
+        rows = self.read(table)
+        points = (
+            rows.income.fillna(0) / 100 + rows.age + 20 * (rows.job.astype(str) == "boss") - 5 * rows.owner.astype(int)
+        )
+        return (points > 80).astype(int).to_numpy()
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+def test_a_model_of_polars_or_arrow_tables_is_attached_again(kind: str, tmp_path: Path) -> None:
+    import polars as pl
+
+    table, _ = build_table()
+    frame = pl.from_pandas(table[["income", "age", "job", "owner"]]).with_columns(
+        pl.col("age").cast(pl.Int32), pl.col("income").cast(pl.Float32), pl.col("job").cast(pl.Categorical)
+    )
+    data = frame if kind == "polars" else frame.to_arrow()
+    model = ReadsOwnTables(kind)
+    explainer = Explainer(model, data)
+    path = explainer.save(tmp_path / "own.ironrule")
+    loaded = Explainer.load(path, model=model)
+    assert (loaded.fingerprint, loaded.space) == (explainer.fingerprint, explainer.space)
+    row = list_denied(explainer, 1)[0]
+    assert drop_clocks(loaded.explain(row).to_dict()) == drop_clocks(explainer.explain(row).to_dict())
+    assert {"polars": "Int32", "pyarrow": "int32"}[kind] == model.types["age"]

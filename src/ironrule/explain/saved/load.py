@@ -265,9 +265,10 @@ def _check_row_numbers(numbers: Any, rows: int, count: int) -> None:
 
 
 def _read_column_type(given: Any) -> ColumnType:
-    name, dtype, categories, is_ordered = require_list(given)
+    name, dtype, categories, is_ordered, *native = require_list(given)
     kinds = None if categories is None else tuple(map(read_value, require_list(categories)))
-    return ColumnType(require_text(name), require_text(dtype), kinds, require_flag(is_ordered))
+    own = require_text(native[0]) if native else None
+    return ColumnType(require_text(name), require_text(dtype), kinds, require_flag(is_ordered), own)
 
 
 def _read_codes(given: Any, parts: StoredParts, features: Sequence[Feature]) -> EncodedTable:

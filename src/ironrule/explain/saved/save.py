@@ -180,6 +180,7 @@ def _write_table(context: ExplainerContext) -> dict[str, Any]:
                 one.dtype,
                 None if one.categories is None else [write_value(value) for value in one.categories],
                 one.is_ordered,
+                *([] if one.native is None else [one.native]),
             ]
             for one in types
         ],
@@ -191,7 +192,15 @@ def _describe_type(table: Table, name: str) -> ColumnType:
     if table.frame is None:
         return ColumnType(name, table.native[:, table.names.index(name)].dtype.str)
     if not table.frame.implementation.is_pandas():
-        return ColumnType(name, table.column(name).values.dtype.str)
+        own = table.native[name]
+        kind = own.type if table.frame.implementation.is_pyarrow() else own.dtype
+        categories = None
+        if type(kind).__name__ == "Enum":
+            categories = tuple(kind.categories.to_list())
+        elif str(kind).startswith("dictionary"):
+            categories = tuple(own.unify_dictionaries().chunk(0).dictionary.to_pylist())
+        plain = table.column(name).values.dtype.str
+        return ColumnType(name, plain, categories, bool(getattr(kind, "ordered", False)), native=str(kind))
     dtype = table.native[name].dtype
     if isinstance(dtype, np.dtype):
         return ColumnType(name, dtype.str)
