@@ -264,10 +264,35 @@ def test_a_mask_and_rows_of_ones_own_to_measure_on_travel(tmp_path: Path) -> Non
         assert drop_clocks(loaded.ladder(number).to_dict()) == drop_clocks(explainer.ladder(number).to_dict())
 
 
+def test_an_explainer_of_several_models_travels_in_one_file(tmp_path: Path) -> None:
+    models, data = [fit(name).model for name in ("tree", "logistic", "forest")], fit("tree").data
+    explainer = Explainer(models[0], data, models=models[1:])
+    path = explainer.save(tmp_path / "three.ironrule")
+    row = list_denied(explainer, 1)[0]
+    own = drop_clocks(explainer.explain(row).to_dict())
+    loaded = Explainer.load(path)
+    assert (loaded.fingerprint, loaded.confirmed, len(loaded._context.arguments.models)) == (
+        explainer.fingerprint,
+        False,
+        3,
+    )
+    assert drop_clocks(loaded.explain(row).to_dict()) == own
+    assert drop_clocks(loaded.counterfactuals(row).to_dict()) == drop_clocks(explainer.counterfactuals(row).to_dict())
+    assert loaded.outcomes.tolist() == models[0].predict(data).astype(bool).tolist()
+    together = np.any([model.predict(data) for model in models], axis=0)
+    assert loaded._context.history.outcomes.tolist() == together.tolist() != loaded.outcomes.tolist()
+    attached = Explainer.load(path, model=models)
+    assert attached.confirmed
+    assert drop_clocks(attached.explain(row).to_dict()) == own
+    with pytest.raises(ModelError):
+        Explainer.load(path, model=models[0])
+    again = Explainer.load(loaded.save(tmp_path / "again.ironrule"))
+    assert drop_clocks(again.explain(row).to_dict()) == own
+    assert json.loads(read_parts(path)["manifest.json"])["format"] == 2  # which no earlier version takes for one model
+
+
 def test_what_cannot_be_saved_says_why(tmp_path: Path) -> None:
     model, data = fit("xgboost")
-    with pytest.raises(InputError, match="a single model"):
-        Explainer(model, data, models=[model]).save(tmp_path / "a.ironrule")
     explainer = Explainer(model, data)
     explainer.save(tmp_path / "a.ironrule")
     with pytest.raises(InputError, match="exists already"):

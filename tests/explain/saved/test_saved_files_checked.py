@@ -57,7 +57,7 @@ def test_a_file_decides_every_row_as_the_model_where_it_decides(name: str, tmp_p
     table = explainer._context.model.primary.layout.decode(points)
     own = np.asarray(model.predict(table)).astype(bool)
     rows = np.array([list(explainer.space.decode_row(point).values()) for point in points], dtype=object)
-    possible, sure = opened.model.final.decide(opened.model.preparation.transform(rows))
+    possible, sure = opened.models[0].final.decide(opened.models[0].preparation.transform(rows))
     assert not (own & ~possible).any()
     assert not (sure & ~own).any()
     assert (possible & ~sure).mean() < 0.25
@@ -96,6 +96,17 @@ def test_decisions_of_every_kind_are_checked(kind: str, tmp_path: Path) -> None:
         assert "speaks of another decision" in str(found)
 
 
+def test_a_rule_for_several_models_is_checked_against_all_of_the_file(tmp_path: Path) -> None:
+    (first, data), (second, _) = fit("tree"), fit("logistic")
+    explainer = Explainer(first, data, models=[second])
+    path = explainer.save(tmp_path / "two.ironrule")
+    document = explainer.explain(int(explainer.row_numbers[~explainer.outcomes][0]))
+    assert_honest(SavedFileChecker(path).check(document), "proven")
+    alone = Explainer(first, data)
+    found = SavedFileChecker(path).check(alone.explain(int(alone.row_numbers[~alone.outcomes][0])))
+    assert_honest(found, "undecided")
+
+
 def test_a_file_without_past_rows_checks_what_its_explainer_says(tmp_path: Path) -> None:
     explainer, path = save("logistic", tmp_path, history=False)
     row = dict(fit("logistic").data.iloc[int(np.flatnonzero(~explainer.outcomes)[0])])
@@ -119,14 +130,14 @@ def test_points_within_rounding_are_left_open_and_asking_about_them_leaves_a_cla
     past = table[table.a + table.b != 6]
     opened = open_saved_file(Explainer(model, past).save(tmp_path / "ties.ironrule"))
     rows = np.array([[2, 4], [5, 4], [0, 1]], dtype=object)
-    possible, sure = opened.model.final.decide(opened.model.preparation.transform(rows))
+    possible, sure = opened.models[0].final.decide(opened.models[0].preparation.transform(rows))
     assert (possible.tolist(), sure.tolist()) == ([True, True, False], [False, True, False])
-    assert opened.model.predict(rows[1:]).tolist() == [1, 0]
+    assert opened.models[0].predict(rows[1:]).tolist() == [1, 0]
     with pytest.raises(ClaimUndecided, match="within rounding"):
-        opened.model.predict(rows)
+        opened.models[0].predict(rows)
     document = json.loads(Explainer(model, table).explain(0).to_json())  # whose past rows hold such points
     assert check(document, model, table).status == "proven"
-    found = check(document, opened.model, table)
+    found = check(document, opened.models[0], table)
     assert found.status == "undecided"
     assert "within rounding" in str(found)
 

@@ -36,7 +36,7 @@ from ironrule.checker.space.space import CheckerSpace, space_from_json, value_fr
 from ironrule.checker.space.table import read_table, to_python_value
 from ironrule.errors import InputError
 
-KIND, FORMAT = "ironrule explainer", 1
+KIND, FORMATS = "ironrule explainer", (1, 2)
 LONGEST_LABEL = 1_000
 LARGEST_PART, LARGEST_FILE, LARGEST_RATIO, FREE_BYTES = 2_000_000_000, 2_200_000_000, 1_000, 10_000_000
 ARRAYS = {f"arrays/{kind}.npy": kind for kind in ("f8", "f4", "i8", "i4", "u4", "u2", "u1")}
@@ -49,9 +49,9 @@ DAMAGED = (KeyError, TypeError, ValueError, IndexError, AttributeError, Overflow
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SavedFile:
-    """What a file says: a model, the past rows (None if it has none), the space, and the decision."""
+    """What a file says: its models, the past rows (None if it has none), the space, and the decision."""
 
-    model: SavedFileModel
+    models: tuple[SavedFileModel, ...]
     data: AnyArray | None
     space: Mapping[str, Any]
     constraints: tuple[str, ...]
@@ -102,7 +102,8 @@ class SavedFileChecker:
         self._checker = None if self.file.data is None else self._build_checker(self.file.data)
 
     def _build_checker(self, data: AnyArray) -> Checker:
-        return Checker(self.file.model, data, **self._given)
+        first, *others = self.file.models
+        return Checker(first, data, models=others, **self._given)
 
     def check(self, document: Any) -> Check:
         """Check every claim of a document; raises InputError for what is none."""
@@ -141,8 +142,8 @@ def _read_parts(path: Path) -> tuple[dict[str, Any], dict[str, AnyArray]]:
             raise ValueError("it is too large")
         contents = {name: _read_entry(archive, entry) for name, entry in entries.items()}
     manifest = json.loads(contents.pop("manifest.json"))
-    if manifest.get("kind") != KIND or manifest.get("format") != FORMAT:
-        raise ValueError(f"expected {KIND} of the format {FORMAT}")
+    if manifest.get("kind") != KIND or manifest.get("format") not in FORMATS:
+        raise ValueError(f"expected {KIND} of the format {' or '.join(map(str, FORMATS))}")
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
     if manifest.get("digest") != compute_digest(manifest) or manifest["parts"] != digests:
         raise InputError("digest mismatch: the file was modified after it was written", code="digest-mismatch")
@@ -186,28 +187,37 @@ class _Arrays:
 
 
 def _build(document: Mapping[str, Any], arrays: _Arrays) -> SavedFile:
-    given, decision = document["model"], document["decision"]
-    if given is None:
+    if document["model"] is None:
         raise NoReading(f"it has no normal form of the model: {document['unreadable_reason']}")
-    space = space_from_json(document["space"])
+    space, decision = space_from_json(document["space"]), document["decision"]
+    desired = None if decision.get("desired") is None else tuple(map(value_from_json, decision["desired"]))
+    if decision.get("margin"):
+        raise NoReading("it was saved for a margin")
+    threshold, direction = decision.get("threshold"), decision.get("direction", "above")
+    models = []
+    for given in (document["model"], *document.get("further_models", ())):
+        answers = _list_answers(desired, threshold, direction, given["undesired_name"])
+        models.append(_build_model(given, space, arrays, answers))
+    return SavedFile(
+        models=tuple(models),
+        data=None if document["history"] is None else _read_rows(document["history"], space, arrays),
+        space=document["space"],
+        constraints=tuple(map(str, document["constraints"])),
+        desired=desired,
+        threshold=threshold,
+        direction=direction,
+    )
+
+
+def _build_model(given: Mapping[str, Any], space: CheckerSpace, arrays: _Arrays, answers: _Answers) -> SavedFileModel:
     names = tuple(given["names"])
     if len(set(names)) < len(names) or not set(names) <= set(space.columns) or given["dtype"] not in MATRIX_TYPES:
         raise ValueError("its columns are not those of its space")
     columns = tuple(_read_column(one, arrays, len(names), given["dtype"]) for one in given["columns"])
-    preparation = SavedFilePreparation(
-        names, columns, given["dtype"], {int(place): str(reason) for place, reason in given["unordered"]}
-    )
+    unordered = {int(place): str(reason) for place, reason in given["unordered"]}
+    preparation = SavedFilePreparation(names, columns, given["dtype"], unordered)
     form = read_stored_form(given["form"], arrays.get, len(columns))
-    desired = None if decision.get("desired") is None else tuple(map(value_from_json, decision["desired"]))
-    if decision.get("margin") or decision.get("upper") is not None or decision.get("band") is not None:
-        raise NoReading("it was saved for a margin or a band")
-    threshold, direction = decision.get("threshold"), decision.get("direction", "above")
-    answers = _list_answers(desired, threshold, direction, given["undesired_name"])
-    final = SavedFileForm(form, preparation)
-    texts = tuple(map(str, document["constraints"]))
-    data = None if document["history"] is None else _read_rows(document["history"], space, arrays)
-    model = SavedFileModel(preparation, final, answers)
-    return SavedFile(model, data, document["space"], texts, desired=desired, threshold=threshold, direction=direction)
+    return SavedFileModel(preparation, SavedFileForm(form, preparation), answers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import numpy as np
 from ironrule.arrays import AnyArray, BoolArray, Int64Array, Points
 from ironrule.errors import InputError, MissingExtraError
 from ironrule.explain.row_store import OutcomeSource
+from ironrule.model.blackbox import ModelSet
 from ironrule.space.codes import EncodedTable
 from ironrule.space.feature import Feature, Value
 from ironrule.space.space import Space
@@ -72,6 +73,7 @@ class SavedRows:
     row_numbers: Int64Array | None
     row_count: int
     asks_model: bool = False
+    together: BoolArray | None = None  # of several models, which rows one of them desires
     types: tuple[ColumnType, ...] = ()  # of the user's own table, and its kind
     table_kind: str = "array"
 
@@ -96,7 +98,7 @@ class SavedRows:
             return np.zeros(0, dtype=np.bool_)
         if self.asks_model or self.outcomes is None:
             return source.decide_rows(codes, progress)
-        return self.outcomes
+        return self.together if self.together is not None and isinstance(source, ModelSet) else self.outcomes
 
 
 def build_sample_points(features: Sequence[Feature], codes: EncodedTable) -> Points:
