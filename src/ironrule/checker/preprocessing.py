@@ -45,18 +45,9 @@ COLUMNWISE_TRANSFORMERS = FEATURE_SELECTORS | MONOTONE_TRANSFORMERS | ENCODERS |
 )  # fmt: skip
 HYPERPARAMETER_SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 STEP_CONTAINERS = {"Pipeline": "steps", "FeatureUnion": "transformer_list", "ColumnTransformer": "transformers_"}
-FILES = (
-    "PmmlModel",
-    "OnnxModel",
-    "SavedFileModel",
-)  # the first may be read with its steps, where nothing stands before
-FILE_PREPARATIONS = (
-    "OnnxPreparation",
-    "PmmlPreparation",
-    "SavedFilePreparation",
-)  # first steps, run as they are; tables show if they mix
-CHECKED_POINTS = 2048
-CHECKED_ALONE = 16
+FILES = ("PmmlModel", "OnnxModel", "SavedFileModel")  # the first may be read with its steps, where none stands before
+FILE_PREPARATIONS = ("OnnxPreparation", "PmmlPreparation", "SavedFilePreparation")  # run; tables show if they mix
+CHECKED_POINTS, CHECKED_ALONE = 2048, 16
 MAX_TABULATED_ROWS = 4_000_000
 MAX_TABULATED_CODES = 1 << 26  # in all points; beyond, features change together
 

@@ -36,8 +36,7 @@ DEFAULT_THRESHOLD = 0.5
 PROBABILITY_TOLERANCE = 1e-6  # rounding may take a probability so far beyond 0 and 1
 MAX_FRACTIONAL_LABELS = 20
 PLAIN_TYPES = (str, bytes, int, float, Decimal, date)
-BATCH_ROWS = 1 << 16
-CHECKED_ROWS = 512
+BATCH_ROWS, CHECKED_ROWS = 1 << 16, 512
 Models = Sequence[Any]
 PointClassifier: TypeAlias = "UserModel | UserModelSet"  # whatever says which points have the desired outcome
 

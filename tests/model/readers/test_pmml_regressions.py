@@ -4,9 +4,6 @@ written here row by row, and read as they are evaluated, at every point of small
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -15,69 +12,20 @@ import pytest
 from exhaustive_checks import assert_shortest, measure_undecided_share
 
 from ironrule import Explainer, InputError, ModelError, PmmlModel, check
-from pmml_files import CLASSES, Row, list_rows, write_file
-
-Rng = np.random.Generator
-INVERSES: dict[str, Callable[[float], float]] = {  # of the link functions, as the specification has them
-    "logit": lambda r: 1 / (1 + math.exp(-r)),
-    "probit": lambda r: NormalDist().cdf(r),
-    "cloglog": lambda r: 1 - math.exp(-math.exp(r)),
-    "loglog": lambda r: math.exp(-math.exp(-r)),
-    "cauchit": lambda r: 0.5 + math.atan(r) / math.pi,
-    "identity": lambda r: r,
-    "log": math.exp,
-    "logc": lambda r: 1 - math.exp(r),
-}
-THREE = CLASSES.replace('<Value value="good"/>', '<Value value="good"/><Value value="best"/>')
-Cells = list[tuple[str, Any]]  # predictors with the value of a factor or the power of a covariate
-PARAMETERS: dict[str, Cells] = {
-    "p0": [],
-    "p1": [("x", 1)],
-    "p2": [("c", "a")],
-    "p3": [("c", "d e")],
-    "p4": [("x", 2)],
-    "p5": [("c", "a"), ("x", 1)],  # a line of its own for a category
-    "p6": [("c", "b"), ("y", 0.5)],  # two categories
-}
-
-
-def write_general(betas: dict[str, dict[str, float]], attributes: str, parameters: dict[str, Cells]) -> str:
-    """A GeneralRegressionModel as R writes one: ``betas`` by class ("" for none) and parameter."""
-    listed = "".join(f'<Parameter name="{name}" label="{name}"/>' for name in parameters)
-    cells = "".join(
-        f'<PPCell value="{value}" predictorName="{predictor}" parameterName="{name}"/>'
-        for name, own in parameters.items()
-        for predictor, value in own
-    )
-    coefficients = "".join(
-        f"<PCell{f' targetCategory={target!r}' if target else ''} parameterName='{name}' df='1' beta='{beta!r}'/>"
-        for target, own in betas.items()
-        for name, beta in own.items()
-    )
-    return f"""<GeneralRegressionModel modelName="glm" algorithmName="glm" {attributes}>SCHEMA
-      <Output><OutputField name="Probability_good" feature="probability" value="good"/></Output>
-      <ParameterList>{listed}</ParameterList>
-      <FactorList><Predictor name="c"/><Predictor name="y"/></FactorList>
-      <CovariateList><Predictor name="x"/></CovariateList>
-      <PPMatrix>{cells}</PPMatrix><ParamMatrix>{coefficients}</ParamMatrix></GeneralRegressionModel>"""
-
-
-def add_up(betas: dict[str, float], parameters: dict[str, Cells], row: Row) -> float:
-    """A linear predictor by its definition."""
-    total = 0.0
-    for name, beta in betas.items():
-        product = beta
-        for predictor, value in parameters[name]:
-            product *= row["x"] ** value if predictor == "x" else float(row[predictor] == value)
-        total += product
-    return total
-
-
-def draw_betas(rng: Rng, parameters: dict[str, Cells]) -> dict[str, float]:
-    whole = rng.random() < 0.4
-    return {
-        name: float(rng.integers(-2, 3)) if whole else float(np.round(rng.normal() * 0.5, 3)) for name in parameters
-    }
+from pmml_files import (
+    CLASSES,
+    INVERSES,
+    PARAMETERS,
+    THREE_CLASSES,
+    Row,
+    add_up,
+    draw_betas,
+    ensemble,
+    list_rows,
+    segment,
+    write_file,
+    write_general,
+)
 
 
 def to_table(rows: list[Row], names: list[str]) -> pd.DataFrame:
@@ -132,7 +80,7 @@ def test_a_multinomial_model_has_a_sum_for_each_class_but_the_reference() -> Non
     parameters = {name: PARAMETERS[name] for name in ("p0", "p1", "p2", "p6", "p5")}
     betas = {target: draw_betas(rng, parameters) for target in ("good", "best")}
     kind = 'modelType="multinomialLogistic" functionName="classification" targetReferenceCategory="bad"'
-    model = PmmlModel(write_file(write_general(betas, kind, parameters), target=THREE))
+    model = PmmlModel(write_file(write_general(betas, kind, parameters), target=THREE_CLASSES))
     table = to_table(list_rows(missing=False), ["x", "y", "c"])
     rows = table.to_dict("records")
     sums = np.array([[0.0, *(add_up(own, parameters, row) for own in betas.values())] for row in rows])
@@ -210,10 +158,6 @@ def test_sums_whose_large_parts_cancel_are_known_less_exactly() -> None:
     measure_undecided_share(explainer)
 
 
-def segment(predicate: str, model: str, more: str = "") -> str:
-    return f"<Segment{more}>{predicate}{model}</Segment>"
-
-
 def linear(intercept: float, slope: float, field: str = "x") -> str:
     return f"""<RegressionModel functionName="regression">SCHEMA<RegressionTable intercept="{intercept}">
       <NumericPredictor name="{field}" coefficient="{slope}"/></RegressionTable></RegressionModel>"""
@@ -224,13 +168,6 @@ STEP = """<TreeModel functionName="regression">SCHEMA<Node><True/>
   <Node score="{high}"><True/></Node></Node></TreeModel>"""
 IS_A = '<SimplePredicate field="c" operator="equal" value="a"/>'
 NO_X = '<SimplePredicate field="x" operator="isMissing"/>'
-
-
-def ensemble(method: str, *segments: str, function: str = "regression") -> str:
-    return (
-        f'<MiningModel functionName="{function}">SCHEMA<Segmentation multipleModelMethod="{method}">'
-        f"{''.join(segments)}</Segmentation></MiningModel>"
-    )
 
 
 def test_the_first_segment_whose_condition_holds_decides() -> None:
