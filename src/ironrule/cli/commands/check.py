@@ -32,11 +32,11 @@ from ironrule.cli import options as shared
 from ironrule.cli.inputs import is_saved_explainer, read_files, read_labels, require_saved_explainer
 from ironrule.cli.output import CommandResult
 from ironrule.errors import InputError
+from ironrule.space.labels import Labels
 
 if TYPE_CHECKING:
     from ironrule.checker.result import Check
     from ironrule.space.constraints.syntax import Constraint
-
 
 NAME, HELP = "check", "verify an explanation, a ladder or counterfactuals against a model and data"
 EXIT_CODES = {"proven": 0, "holds": 0, "refuted": 1, "undecided": 3}
@@ -128,7 +128,6 @@ def _check_against_model(options: argparse.Namespace, document: Any, constraints
 def _phrase_rule(document: Mapping[str, Any], options: argparse.Namespace) -> str | None:
     """The rule that was checked in the words of the labels, where there are any."""
     from ironrule.rule.rule import Rule
-    from ironrule.space.labels import Labels
 
     explanation = document.get("explanation", document)
     if "rules" not in explanation:  # of changes
