@@ -86,3 +86,13 @@ def test_counterfactuals_of_a_saved_explainer_are_checked_against_its_file(
     changes = str(tmp_path / "changes.json")
     assert run("counterfactual", saved, "--row", str(files.denied), "--output", changes).code == 0
     assert run("check", changes, saved).code == 0
+
+
+def test_several_models_are_saved_in_one_file(files: Files, run: Callable[..., Run], tmp_path: Path) -> None:
+    path, why = str(tmp_path / "two.ironrule"), str(tmp_path / "why.json")
+    options = ("--target", "paid", "--desired", "yes", "--models", files.model)
+    assert run("save", files.model, files.data, *options, "--output", path).code == 0
+    assert run("explain", path, "--row", str(files.denied), "--output", why).code == 0
+    assert run("check", why, path).code == 0
+    alone = run("check", why, "--model", files.model, "--data", files.data, "--target", "paid")
+    assert (alone.code, "2 models together" in alone.out.replace("\n", " ")) == (3, True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -271,7 +271,7 @@ class StoredContribution:
 def _read_contribution(given: Mapping[str, Any], get: GetArray) -> StoredContribution:
     if given["is"] == "NegatedContribution":
         inner = _read_contribution(given["contribution"], get)
-        return StoredContribution(-inner.factor, inner.shape, inner.limit, inner.centre, inner.seen, inner.added)
+        return replace(inner, factor=-inner.factor)
     if given["is"] == "ListedContribution":
         seen, added = get(given["seen"], "f8", 1), get(given["added"], "f8", 1)
         if not 0 < len(seen) == len(added) or (np.diff(seen) < 0).any() or not np.isfinite(added).all():

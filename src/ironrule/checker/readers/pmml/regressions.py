@@ -116,7 +116,8 @@ def read_general_model(model: Element, around: Sequence[str], find: Callable[[st
     if kind == "generalizedLinear" and not link:
         raise NoReading(f"the link function {model.get('linkFunction')} is not read")
     offset = get_number(model, "offsetValue", 0.0)
-    return GeneralModel(parameters, betas, offset, kind, link, model.get("targetReferenceCategory"))
+    reference = model.get("targetReferenceCategory")
+    return GeneralModel(parameters, betas, offset, kind=kind, link=link, reference=reference)
 
 
 def list_cases(parameters: Mapping[str, Parameter]) -> list[dict[str, Constant | None]]:

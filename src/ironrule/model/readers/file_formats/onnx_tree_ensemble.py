@@ -9,14 +9,13 @@ one member after the other, as onnxruntime does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ironrule.arrays import AnyArray
 from ironrule.model.protocol import Unreadable, require_readable
-from ironrule.model.wrappers.onnx_models import OnnxLastStep
 
 MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
 MEMBER = MODES.index("BRANCH_MEMBER")
@@ -29,11 +28,11 @@ NODE_LISTS = ("featureids", "truenodeids", "falsenodeids", "trueleafs", "falsele
 Child = tuple[bool, int]  # whether it is a leaf, and its place
 
 
-def flatten_tree_ensemble(step: OnnxLastStep, single: bool) -> OnnxLastStep:
-    """The step as a ``TreeEnsembleRegressor`` of version 3, whose input is in single or double precision; raises
-    Unreadable for what is not understood.
+def flatten_tree_ensemble(attributes: Mapping[str, Any], single: bool) -> dict[str, Any]:
+    """The attributes as those of a ``TreeEnsembleRegressor`` of version 3, whose input is in single or double
+    precision; raises Unreadable for what is not understood.
     """
-    return replace(step, op="TreeEnsembleRegressor", attributes=_Flattening(step.attributes, single).run())
+    return _Flattening(attributes, single).run()
 
 
 def _read_tensor(attributes: Mapping[str, Any], name: str) -> AnyArray:

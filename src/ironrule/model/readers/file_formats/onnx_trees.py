@@ -92,7 +92,8 @@ def read_onnx_model(estimator: Any, desired: tuple[Any, ...], threshold: float |
     require_readable(estimator.preparation is None, "its graph prepares columns, and it stands inside another model")
     single = estimator.inputs[0].dtype == np.dtype(np.float32)
     if step.op == "TreeEnsemble":
-        step = flatten_tree_ensemble(step, single)
+        attributes = flatten_tree_ensemble(step.attributes, single)
+        step = replace(step, op="TreeEnsembleRegressor", attributes=attributes)
     if step.labels is not None:
         return _read_largest_number(step, list_labels(estimator.classes_), desired, threshold, single)
     if step.op.endswith("Regressor"):
