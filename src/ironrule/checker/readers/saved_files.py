@@ -120,7 +120,7 @@ def open_saved_file(path: Path) -> SavedFile:
     except NoReading as reason:
         raise InputError(
             f"{path.name} cannot be checked without its model: {reason}",
-            hint="check with the model itself: --model and --data",
+            hint="check with the model and the data themselves",
             code="saved-file-not-read",
         ) from None
     except (*DAMAGED, OSError, EOFError, zipfile.BadZipFile) as error:
