@@ -164,7 +164,8 @@ class Explainer(CounterfactualMethods):
     def load(
         cls, path: str | Path, *, model: Any = None, device: str | None = None, progress: bool | None = None
     ) -> Explainer:
-        """The explainer in a file; with ``model``, the user's own one, which must be the one that was saved.
+        """The explainer in a file; with ``model``, the user's own one, which must be the one that was saved. A list has
+        all models of an explainer of several.
 
         Opening a file runs no code of it. Without the model, the reading of it decides (see :attr:`confirmed`).
         """
