@@ -157,13 +157,16 @@ def _find_exactly(
 
 
 def _ask_final_estimator(context: ExplainerContext, query: BoxQuery) -> BoxQuery:
-    """The same query for searches that ask about many points: of a pipeline that was read, the final estimator decides,
-    on what it sees of every value. The model itself confirms the answer.
+    """The same query for searches that ask about many points: of a pipeline that was read, the final estimator decides
+    and gives scores, on what it sees of every value. The model itself confirms the answer.
     """
     if context.is_robust:
         return query
-    quick = embed_model(context.point_model, context.reduced, query.case.user_instance)
-    return replace(query, case=replace(query.case, model=quick))
+    case = replace(query.case, model=embed_model(context.point_model, context.reduced, query.case.user_instance))
+    estimator = None if context.compiled_model is None else context.compiled_model.final_estimator
+    if estimator is not None and estimator.score is not None:
+        case = replace(case, scoring_model=estimator)
+    return replace(query, case=case)
 
 
 def _extend_to_steps(context: ExplainerContext, row: Any, cost: Cost) -> ExplainerContext:

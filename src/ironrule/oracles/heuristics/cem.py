@@ -92,17 +92,16 @@ class CEM:
     ) -> Float64Array:
         """Ask about all that is on the ways with several constants; the vector where the last of them ends."""
         constant, too_small, large_enough = self.c, 0.0, np.inf
-        end = asked.search.center
+        last = asked.search.center
         for _ in range(self.searches):
-            reached = False
-            for vector in self.descend_with(constant, gradient, asked, permitted, way):
-                end, reached = vector, asked.ask_vector(vector)
-            if reached:
+            end = asked.ask_way(self.descend_with(constant, gradient, asked, permitted, way))
+            last = last if end is None else end.vector
+            if end is not None and end.reached:
                 large_enough = constant
             else:
                 too_small = constant
             constant = 10.0 * constant if np.isinf(large_enough) else (too_small + large_enough) / 2.0
-        return end
+        return last
 
     def descend_with(
         self,

@@ -16,7 +16,8 @@ Whatever is read from a normal form costs no evaluation. A score is above 0 wher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -251,73 +252,129 @@ def _differentiate(activation: Activation, sums: Float64Array, values: Float64Ar
             return np.asarray(values * (1.0 - values))
 
 
+Neighbour = tuple[int, int]  # of a point: a feature, and the code that it has there
+
+
+class Difference(NamedTuple):
+    """Two neighbours, or one and the point itself, whose scores are compared, and how far apart a column has them."""
+
+    column: int
+    first: Neighbour
+    last: Neighbour
+    width: float
+
+
+class Surroundings(NamedTuple):
+    """The neighbours of a point that are a step away, and what is compared with what."""
+
+    neighbours: list[Neighbour]
+    differences: list[Difference]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DifferenceGradient:
     """Differences of the score between feasible points around the one that stands for a vector.
 
     Near a point the score is taken to be linear. Where nothing nearby changes it, as between the thresholds of trees,
-    points farther and farther away are asked about. What was asked about is kept.
+    neighbours farther and farther away count. A question takes much the same time for one point as for fifty, so all
+    neighbours a step away are asked about together, and the farther ones in a second question. What was found out about
+    a point is kept.
     """
 
     search: CandidateSearch
     score_points: ScorePoints
     step: float = DIFFERENCE_STEP
-    known: dict[bytes, SlopedScore] = field(default_factory=dict)
+    known: dict[bytes, tuple[SlopedScore, Float64Array]] = field(default_factory=dict)  # with the vectors of points
+    surroundings: dict[tuple[int, int, float], Surroundings] = field(default_factory=dict)  # by feature, code and step
 
     def evaluate(self, vector: Float64Array) -> SlopedScore:
         """The score and its gradient."""
-        point = self.search.encoding.decode_among(vector[None, :], self.search.codes)[0]
+        point = self.search.decoder.decode(vector)
         key = point.tobytes()
         if key not in self.known:
-            step, found = self.step, self._ask_around(point, self.step)
-            while step < 1.0 and not found.gradient.any():
-                step *= 2.0
-                found = self._ask_around(point, step)
-            self.known[key] = found
-        score, gradient = self.known[key]
-        away = vector - self.search.encoding.encode(point[None, :])[0]
-        return SlopedScore(score + float(away @ gradient), gradient)
+            self.known[key] = self._measure(point), self.search.encoding.encode(point[None, :])[0]
+        (score, gradient), center = self.known[key]
+        return SlopedScore(score + float((vector - center) @ gradient), gradient)
 
-    def _ask_around(self, point: Points, step: float) -> SlopedScore:
+    def _measure(self, point: Points) -> SlopedScore:
+        """The score of a point, and its gradient by the shortest step that shows one."""
+        steps = [self.step]
+        while steps[-1] < 1.0:
+            steps.append(2.0 * steps[-1])
+        own, scores = (0, int(point[0])), dict[Neighbour, float]()
+        nearby = self._list_surroundings(point, steps[0])
+        self._ask(point, [own, *nearby.neighbours], scores)
+        found = self._compare(own, nearby, scores)
+        if found.gradient.any():
+            return found
+        farther = [self._list_surroundings(point, step) for step in steps[1:]]
+        self._ask(point, (one for each in farther for one in each.neighbours), scores)
+        for each in farther:
+            found = self._compare(own, each, scores)
+            if found.gradient.any():
+                break
+        return found
+
+    def _ask(self, point: Points, neighbours: Iterable[Neighbour], scores: dict[Neighbour, float]) -> None:
+        """Add the scores of neighbours that are not known yet; NaN where they are not feasible."""
+        new = [one for one in dict.fromkeys(neighbours) if one not in scores]
+        if not new:
+            return
+        points = np.repeat(point[None, :], len(new), axis=0)
+        points[np.arange(len(new)), [j for j, _ in new]] = [code for _, code in new]
+        admitted = self.search.query.case.feasible.admits(points)
+        asked = np.full(len(new), np.nan)
+        if admitted.any():
+            asked[admitted] = self.score_points(points[admitted])
+        scores.update(zip(new, asked.tolist(), strict=True))
+
+    def _compare(self, own: Neighbour, around: Surroundings, scores: Mapping[Neighbour, float]) -> SlopedScore:
         """The score of a point, and for every column what a change there does to it.
 
         Where the point is not feasible, the mean of those around it stands for its score.
         """
-        encoding, feasible = self.search.encoding, self.search.query.case.feasible
-        around, columns = self._list_neighbours(point, step)
-        points = np.concatenate([point[None, :], around])
-        admitted = feasible.admits(points)
-        gradient = np.zeros(encoding.width)
-        if not admitted.any():
-            return SlopedScore(0.0, gradient)
-        scores = np.full(len(points), np.nan)
-        scores[admitted] = self.score_points(points[admitted])
-        scores[np.isnan(scores)] = scores[0] if admitted[0] else scores[admitted].mean()
-        vectors = encoding.encode(points)
-        for column in np.unique(columns).tolist():
-            own = 1 + np.flatnonzero(columns == column)
-            # Two neighbours on both sides, or one, or a category that is taken.
-            ends = own if len(own) == 2 else np.array([0, own[0]])
-            width = vectors[ends[1], column] - vectors[ends[0], column]
-            gradient[column] = (scores[ends[1]] - scores[ends[0]]) / width
-        return SlopedScore(float(scores[0]), gradient)
+        score = scores[own]
+        if math.isnan(score):
+            feasible = [scores[one] for one in around.neighbours if not math.isnan(scores[one])]
+            score = float(np.mean(feasible)) if feasible else 0.0
 
-    def _list_neighbours(self, point: Points, step: float) -> tuple[Points, IntpArray]:
-        """Points with one other code, and the column in which that is seen: of an ordered feature the next smaller and
-        the next larger number at least a step away, and missing; of a nominal one every other category.
+        def look_up(one: Neighbour) -> float:
+            known = scores.get(one, score)  # any other code of the point itself is not there
+            return score if math.isnan(known) else known
+
+        gradient = np.zeros(self.search.encoding.width)
+        for column, first, last, width in around.differences:
+            gradient[column] = (look_up(last) - look_up(first)) / width
+        return SlopedScore(score, gradient)
+
+    def _list_surroundings(self, point: Points, step: float) -> Surroundings:
+        around = Surroundings([], [])
+        for j, code in enumerate(point.tolist()):
+            if (j, code, step) not in self.surroundings:
+                self.surroundings[j, code, step] = self._look_around(j, code, step)
+            neighbours, differences = self.surroundings[j, code, step]
+            around.neighbours.extend(neighbours)
+            around.differences.extend(differences)
+        return around
+
+    def _look_around(self, feature: int, code: int, step: float) -> Surroundings:
+        """Of an ordered feature the next smaller and the next larger number at least a step away, and missing; of a
+        nominal one every other category.
         """
-        encoding, points, columns = self.search.encoding, [], list[int]()
-        for j, codes in enumerate(self.search.codes):
-            table, start = encoding.tables[j], int(encoding.starts[j])
-            others = codes[codes != point[j]]
-            chosen = [(int(code), start + int(code)) for code in others] if not encoding.ordered[j] else []
-            if encoding.ordered[j] and len(others):
-                chosen = _choose_ordered_neighbours(table, others, int(point[j]), step, start)
-            for code, column in chosen:
-                points.append(point.copy())
-                points[-1][j] = code
-                columns.append(column)
-        return np.array(points, dtype=np.int32).reshape(-1, len(point)), np.array(columns, dtype=np.intp)
+        encoding, codes = self.search.encoding, self.search.codes[feature]
+        table, start, others = encoding.tables[feature], int(encoding.starts[feature]), codes[codes != code]
+        if not encoding.ordered[feature]:
+            chosen = [(int(other), start + int(other)) for other in others]
+        else:
+            chosen = _choose_ordered_neighbours(table, others, code, step, start) if len(others) else []
+        differences = []
+        for column in sorted({column for _, column in chosen}):
+            ends = [other for other, shown in chosen if shown == column]
+            # Two neighbours on both sides, or one, or a category that is taken.
+            first, last = ends if len(ends) == 2 else (code, ends[0])
+            width = float(table[last, column - start] - table[first, column - start])
+            differences.append(Difference(column, (feature, first), (feature, last), width))
+        return Surroundings([(feature, other) for other, _ in chosen], differences)
 
 
 def _choose_ordered_neighbours(

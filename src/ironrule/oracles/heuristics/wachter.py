@@ -91,9 +91,8 @@ class Wachter:
         """Let the weight grow until counterfactuals are found; the vector where that ends."""
         for weight in weights:
             before = len(asked.found)
-            for vector in self.descend_with(weight, gradient, asked, permitted, start):
-                start = vector  # the next weight goes on from here
-                asked.ask_vector(vector)
+            end = asked.ask_way(self.descend_with(weight, gradient, asked, permitted, start))
+            start = start if end is None else end.vector  # the next weight goes on from here
             if len(asked.found) > before:
                 break
         return start
@@ -108,11 +107,10 @@ class Wachter:
     ) -> None:
         """From a start far away, let the weight fall as long as the way ends at a counterfactual."""
         for weight in reversed(weights):
-            reached = False
-            for vector in self.descend_with(weight, gradient, asked, permitted, start):
-                start, reached = vector, asked.ask_vector(vector)
-            if not reached:
+            end = asked.ask_way(self.descend_with(weight, gradient, asked, permitted, start))
+            if end is None or not end.reached:
                 return
+            start = end.vector
 
     def descend_with(
         self,
