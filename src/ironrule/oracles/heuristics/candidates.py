@@ -14,7 +14,7 @@ import numpy as np
 
 from ironrule.arrays import Float64Array, Int32Array, IntpArray, Points
 from ironrule.errors import InputError
-from ironrule.oracles.heuristics.encoding import NumericEncoding, VectorDecoder
+from ironrule.oracles.heuristics.encoding import NumericEncoding
 from ironrule.oracles.protocol import BoxQuery, Case, Run
 
 
@@ -28,7 +28,6 @@ class CandidateSearch:
     codes: tuple[IntpArray, ...]  # of every feature those that are permitted
     start: Points  # the nearest permitted point to the instance: a box need not hold the instance
     center: Float64Array  # its vector
-    decoder: VectorDecoder  # to permitted points
 
     @classmethod
     def build(cls, query: BoxQuery, run: Run) -> CandidateSearch | None:
@@ -38,8 +37,7 @@ class CandidateSearch:
             return None
         instance = encoding.encode(query.case.instance[None, :])
         start = encoding.decode_among(instance, codes)
-        center, decoder = encoding.encode(start)[0], VectorDecoder.build(encoding, codes)
-        return cls(query, run, encoding, codes, start=start[0], center=center, decoder=decoder)
+        return cls(query, run, encoding, codes, start=start[0], center=encoding.encode(start)[0])
 
     @property
     def columns(self) -> IntpArray:

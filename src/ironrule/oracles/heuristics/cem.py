@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -31,10 +32,11 @@ from ironrule.oracles.heuristics.descent import (
     ChangePenalty,
     Descent,
     PermittedRange,
+    build_score_loss,
     descend,
     descend_by_fixed_steps,
 )
-from ironrule.oracles.heuristics.gradients import ScoreGradient, SlopedScore, build_score_gradient
+from ironrule.oracles.heuristics.gradients import ScoreGradient, build_score_gradient
 from ironrule.oracles.heuristics.parameters import require_count, require_not_negative, require_positive
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.verdict.verdict import Verdict
@@ -79,7 +81,8 @@ class CEM:
         if asked.ask_vector(search.center) or len(search.columns) == 0:  # a box need not hold the instance
             return
         whole = PermittedRange.build(search)
-        for way in (descend, descend_by_fixed_steps):  # the other one where the score has jumps, as that of trees
+        # The other one where the score has jumps, as that of trees.
+        for way in (partial(descend, prepare=gradient.prepare), descend_by_fixed_steps):
             last = self._search_constant(asked, gradient, whole, way)
             if not asked.found:
                 end = search.encoding.decode_among(last[None, :], search.codes)[0]
@@ -112,17 +115,14 @@ class CEM:
         way: Descent = descend,
     ) -> Iterator[Float64Array]:
         """The vectors on the way to the least loss with a given constant."""
-        search = asked.search
-        unit, rounded = abs(gradient.evaluate(search.center).score) or 1.0, self.kappa / 2.0
+        search, rounded = asked.search, self.kappa / 2.0
 
-        def measure_loss(vector: Float64Array) -> SlopedScore:
-            asked.run.meter.check()
-            score, slope = gradient.evaluate(vector)
-            missed, change = max(self.kappa - score / unit, 0.0), vector - search.center
+        def fall_short(score: float) -> tuple[float, float]:
+            missed = max(self.kappa - score, 0.0)
             share = min(missed / rounded, 1.0)  # of the slope that the term has away from its corner
             loss = missed - rounded / 2.0 if missed > rounded else share * missed / 2.0
-            total = constant * loss + float(change @ change)
-            return SlopedScore(total, 2.0 * change - constant * share / unit * slope)
+            return constant * loss, -constant * share
 
+        loss = build_score_loss(search, gradient, fall_short, square_weight=1.0)
         penalty = ChangePenalty(search.center, np.full(search.encoding.width, self.beta), permitted)
-        return way(measure_loss, penalty, search.center, self.steps)
+        return way(loss, penalty, search.center, self.steps)

@@ -208,6 +208,7 @@ class DiCE:
             asked.run.meter.check()
             slopes = self.proximity_weight / count * np.sign(vectors - center) * distance.weights
             slopes -= self.diversity_weight * compute_diversity(distance, vectors)[1]
+            gradient.prepare(list(vectors))
             for place, vector in enumerate(vectors):
                 score, slope = gradient.evaluate(vector)
                 if score / unit < 1.0:  # a hinge: as far beyond the threshold as the row is before it

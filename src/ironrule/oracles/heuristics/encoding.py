@@ -7,9 +7,10 @@ point of a box: to the nearest code of every ordered feature, and to the largest
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -71,6 +72,41 @@ class NumericEncoding:
         return np.array([c for j in features for c in range(self.starts[j], self.starts[j + 1])], dtype=np.intp)
 
 
+class SortedNumbers(NamedTuple):
+    """Numbers of an ordered feature, rising, and their codes."""
+
+    numbers: list[float]
+    codes: list[int]
+
+    @classmethod
+    def build(cls, table: Float64Array, codes: IntpArray) -> SortedNumbers:
+        """Those of some codes, but for missing, of a feature's table."""
+        codes = codes if table.shape[1] == 1 else codes[table[codes, 1] == 0.0]
+        numbers = table[codes, 0]
+        if (numbers[1:] < numbers[:-1]).any():  # as a user has listed them
+            order = np.argsort(numbers, kind="stable")
+            numbers, codes = numbers[order], codes[order]
+        return cls(numbers.tolist(), codes.tolist())
+
+    def find_nearest(self, sought: float) -> int:
+        """The code of the nearest number; of the smaller one of two as near."""
+        above = bisect_left(self.numbers, sought)
+        below = max(above - 1, 0)
+        above = min(above, len(self.numbers) - 1)
+        return self.codes[above if (self.numbers[below] + self.numbers[above]) / 2.0 < sought else below]
+
+    def find_beside(self, place: float, step: float) -> list[int]:
+        """On both sides of a place the code of the nearest number that is at least a step away, or of the farthest."""
+        chosen = []
+        below = bisect_right(self.numbers, -step, key=lambda number: number - place) - 1
+        if self.numbers and self.numbers[0] < place:
+            chosen.append(self.codes[max(below, 0)])
+        above = bisect_left(self.numbers, step, key=lambda number: number - place)
+        if self.numbers and self.numbers[-1] > place:
+            chosen.append(self.codes[min(above, len(self.codes) - 1)])
+        return chosen
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorDecoder:
     """Finds for one vector at a time the point that :meth:`NumericEncoding.decode_among` finds.
@@ -80,7 +116,7 @@ class VectorDecoder:
     """
 
     point: Int32Array  # with the codes of features that have only one; the others are filled in
-    numbers: tuple[tuple[int, int, list[float], list[int]], ...]  # features, columns, and rising numbers with codes
+    numbers: tuple[tuple[int, int, SortedNumbers], ...]  # features, columns, permitted numbers
     categories: tuple[tuple[int, list[int], list[int]], ...]  # features, permitted codes, and their columns
     others: tuple[tuple[int, slice, Float64Array, IntpArray], ...]  # features, columns, tables of permitted codes
 
@@ -96,8 +132,7 @@ class VectorDecoder:
             if not encoding.ordered[j]:
                 categories.append((j, permitted.tolist(), (start + permitted).tolist()))
             elif table.shape[1] == 1:
-                order = np.argsort(table[permitted, 0], kind="stable")
-                numbers.append((j, start, table[permitted[order], 0].tolist(), permitted[order].tolist()))
+                numbers.append((j, start, SortedNumbers.build(table, permitted)))
             else:
                 others.append((j, slice(start, start + table.shape[1]), table[permitted], permitted))
         return cls(point, tuple(numbers), tuple(categories), tuple(others))
@@ -105,12 +140,8 @@ class VectorDecoder:
     def decode(self, vector: Float64Array) -> Points:
         """The nearest permitted point."""
         point, values = self.point.copy(), vector.tolist()
-        for j, column, numbers, codes in self.numbers:
-            sought = values[column]
-            above = bisect_left(numbers, sought)
-            below = max(above - 1, 0)
-            above = min(above, len(numbers) - 1)
-            point[j] = codes[above if (numbers[below] + numbers[above]) / 2.0 < sought else below]
+        for j, column, numbers in self.numbers:
+            point[j] = numbers.find_nearest(values[column])
         for j, codes, columns in self.categories:
             distances = [1.0 - 2.0 * values[column] for column in columns]
             point[j] = codes[distances.index(min(distances))]

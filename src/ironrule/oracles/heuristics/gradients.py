@@ -17,7 +17,7 @@ Whatever is read from a normal form costs no evaluation. A score is above 0 wher
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -30,7 +30,7 @@ from ironrule.model.normal_form.tree_sum import TreeSum
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.heuristics.candidates import CandidateSearch
-from ironrule.oracles.heuristics.encoding import NumericEncoding
+from ironrule.oracles.heuristics.encoding import NumericEncoding, SortedNumbers, VectorDecoder
 from ironrule.oracles.heuristics.feature_sums import TabulatedSum, tabulate_sums
 from ironrule.oracles.protocol import Case, Run
 
@@ -51,6 +51,9 @@ class ScoreGradient(Protocol):
 
     def evaluate(self, vector: Float64Array) -> SlopedScore:
         """The score and its gradient."""
+
+    def prepare(self, vectors: Sequence[Float64Array]) -> None:
+        """Find out together what is not known yet of vectors that are to be evaluated."""
 
 
 def build_score_gradient(search: CandidateSearch) -> ScoreGradient:
@@ -160,6 +163,9 @@ class SumGradient:
     alternatives: tuple[tuple[TabulatedSum, ...], ...]
     width: int
 
+    def prepare(self, vectors: Sequence[Float64Array]) -> None:
+        """Nothing: each is evaluated by itself."""
+
     def evaluate(self, vector: Float64Array) -> SlopedScore:
         """The largest of the alternatives' smallest margins, and its gradient."""
         totals, slopes = _evaluate_curves(self.curves, vector, self.width)
@@ -211,6 +217,9 @@ class NetworkGradient:
     columns: tuple[IntpArray, ...]
     network: Network
     width: int
+
+    def prepare(self, vectors: Sequence[Float64Array]) -> None:
+        """Nothing: each is evaluated by itself."""
 
     def evaluate(self, vector: Float64Array) -> SlopedScore:
         """The largest of the alternatives' smallest margins, and its gradient."""
@@ -271,7 +280,7 @@ class Surroundings(NamedTuple):
     differences: list[Difference]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class DifferenceGradient:
     """Differences of the score between feasible points around the one that stands for a vector.
 
@@ -286,47 +295,72 @@ class DifferenceGradient:
     step: float = DIFFERENCE_STEP
     known: dict[bytes, tuple[SlopedScore, Float64Array]] = field(default_factory=dict)  # with the vectors of points
     surroundings: dict[tuple[int, int, float], Surroundings] = field(default_factory=dict)  # by feature, code and step
+    numbers: dict[int, SortedNumbers] = field(default_factory=dict)  # of ordered features
+    decoder: VectorDecoder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.decoder = VectorDecoder.build(self.search.encoding, self.search.codes)
 
     def evaluate(self, vector: Float64Array) -> SlopedScore:
         """The score and its gradient."""
-        point = self.search.decoder.decode(vector)
-        key = point.tobytes()
-        if key not in self.known:
-            self.known[key] = self._measure(point), self.search.encoding.encode(point[None, :])[0]
-        (score, gradient), center = self.known[key]
+        point = self.decoder.decode(vector)
+        if point.tobytes() not in self.known:
+            self._measure([point])
+        (score, gradient), center = self.known[point.tobytes()]
         return SlopedScore(score + float((vector - center) @ gradient), gradient)
 
-    def _measure(self, point: Points) -> SlopedScore:
-        """The score of a point, and its gradient by the shortest step that shows one."""
+    def prepare(self, vectors: Sequence[Float64Array]) -> None:
+        """Ask about the points that stand for some vectors, all together."""
+        points = {point.tobytes(): point for point in map(self.decoder.decode, vectors)}
+        new = [point for key, point in points.items() if key not in self.known]
+        if new:
+            self._measure(new)
+
+    def _measure(self, points: Sequence[Points]) -> None:
+        """Find out the scores of points, and the gradient of each by the shortest step that shows one."""
         steps = [self.step]
         while steps[-1] < 1.0:
             steps.append(2.0 * steps[-1])
-        own, scores = (0, int(point[0])), dict[Neighbour, float]()
-        nearby = self._list_surroundings(point, steps[0])
-        self._ask(point, [own, *nearby.neighbours], scores)
-        found = self._compare(own, nearby, scores)
-        if found.gradient.any():
-            return found
-        farther = [self._list_surroundings(point, step) for step in steps[1:]]
-        self._ask(point, (one for each in farther for one in each.neighbours), scores)
-        for each in farther:
-            found = self._compare(own, each, scores)
-            if found.gradient.any():
-                break
-        return found
+        scores = [dict[Neighbour, float]() for _ in points]
+        nearby = [self._list_surroundings(point, steps[0]) for point in points]
+        own = [(0, int(point[0])) for point in points]
+        self._ask(points, [[one, *each.neighbours] for one, each in zip(own, nearby, strict=True)], scores)
+        found = list(map(self._compare, own, nearby, scores))
+        flat = [place for place, each in enumerate(found) if not each.gradient.any()]
+        farther = [[self._list_surroundings(points[place], step) for step in steps[1:]] for place in flat]
+        asked = [[one for each in around for one in each.neighbours] for around in farther]
+        self._ask([points[place] for place in flat], asked, [scores[place] for place in flat])
+        for place, around in zip(flat, farther, strict=True):
+            for surroundings in around:
+                found[place] = self._compare(own[place], surroundings, scores[place])
+                if found[place].gradient.any():
+                    break
+        centers = self.search.encoding.encode(np.stack(points))
+        self.known.update(zip((point.tobytes() for point in points), zip(found, centers, strict=True), strict=True))
 
-    def _ask(self, point: Points, neighbours: Iterable[Neighbour], scores: dict[Neighbour, float]) -> None:
-        """Add the scores of neighbours that are not known yet; NaN where they are not feasible."""
-        new = [one for one in dict.fromkeys(neighbours) if one not in scores]
-        if not new:
+    def _ask(
+        self,
+        points: Sequence[Points],
+        neighbours: Sequence[Sequence[Neighbour]],
+        scores: Sequence[dict[Neighbour, float]],
+    ) -> None:
+        """Add the scores of neighbours of points that are not known yet; NaN where they are not feasible."""
+        new = [
+            [one for one in dict.fromkeys(each) if one not in known]
+            for each, known in zip(neighbours, scores, strict=True)
+        ]
+        counts, listed = list(map(len, new)), [one for each in new for one in each]
+        if not listed:
             return
-        points = np.repeat(point[None, :], len(new), axis=0)
-        points[np.arange(len(new)), [j for j, _ in new]] = [code for _, code in new]
-        admitted = self.search.query.case.feasible.admits(points)
-        asked = np.full(len(new), np.nan)
+        around = np.repeat(np.stack(points), counts, axis=0)
+        around[np.arange(len(listed)), [j for j, _ in listed]] = [code for _, code in listed]
+        admitted = self.search.query.case.feasible.admits(around)
+        asked = np.full(len(listed), np.nan)
         if admitted.any():
-            asked[admitted] = self.score_points(points[admitted])
-        scores.update(zip(new, asked.tolist(), strict=True))
+            asked[admitted] = self.score_points(around[admitted])
+        answers = iter(asked.tolist())
+        for each, known in zip(new, scores, strict=True):
+            known.update(zip(each, answers, strict=False))
 
     def _compare(self, own: Neighbour, around: Surroundings, scores: Mapping[Neighbour, float]) -> SlopedScore:
         """The score of a point, and for every column what a change there does to it.
@@ -362,11 +396,11 @@ class DifferenceGradient:
         nominal one every other category.
         """
         encoding, codes = self.search.encoding, self.search.codes[feature]
-        table, start, others = encoding.tables[feature], int(encoding.starts[feature]), codes[codes != code]
-        if not encoding.ordered[feature]:
-            chosen = [(int(other), start + int(other)) for other in others]
+        table, start = encoding.tables[feature], int(encoding.starts[feature])
+        if encoding.ordered[feature]:
+            chosen = [(other, start + column) for other, column in self._choose_ordered(feature, code, step)]
         else:
-            chosen = _choose_ordered_neighbours(table, others, code, step, start) if len(others) else []
+            chosen = [(other, start + other) for other in codes.tolist() if other != code]
         differences = []
         for column in sorted({column for _, column in chosen}):
             ends = [other for other, shown in chosen if shown == column]
@@ -376,24 +410,13 @@ class DifferenceGradient:
             differences.append(Difference(column, (feature, first), (feature, last), width))
         return Surroundings([(feature, other) for other, _ in chosen], differences)
 
-
-def _choose_ordered_neighbours(
-    table: Float64Array, others: IntpArray, code: int, step: float, start: int
-) -> list[tuple[int, int]]:
-    """Codes around one of an ordered feature, each with the column that shows the change."""
-    if table.shape[1] == 2 and table[code, 1] == 1.0:  # missing: any number in the middle tells what leaving it does
-        middle = others[np.abs(table[others, 0] - table[code, 0]).argmin()]
-        return [(int(middle), start + 1)]
-    is_absent = table[others, 1] == 1.0 if table.shape[1] == 2 else np.zeros(len(others), dtype=np.bool_)
-    absent, numbers = others[is_absent].tolist(), others[~is_absent]
-    distances = table[numbers, 0] - table[code, 0]
-    chosen = []
-    for side in (-1.0, 1.0):
-        is_there = side * distances > 0.0
-        on_side = numbers[is_there]
-        if len(on_side):
-            gaps = np.abs(distances[is_there])
-            # The nearest one that is at least a step away, or the farthest there is.
-            far = on_side[gaps >= step]
-            chosen.append(int(far[gaps[gaps >= step].argmin()] if len(far) else on_side[gaps.argmax()]))
-    return [(one, start) for one in chosen] + [(one, start + 1) for one in absent]
+    def _choose_ordered(self, feature: int, code: int, step: float) -> list[tuple[int, int]]:
+        """Codes around one of an ordered feature, each with the column of the feature that shows the change."""
+        table, codes = self.search.encoding.tables[feature], self.search.codes[feature]
+        if feature not in self.numbers:
+            self.numbers[feature] = SortedNumbers.build(table, codes)
+        numbers, place = self.numbers[feature], float(table[code, 0])
+        absent = [] if table.shape[1] == 1 else codes[table[codes, 1] == 1.0].tolist()
+        if code in absent:  # a number in the middle tells what leaving it does
+            return [(numbers.find_nearest(place), 1)] if numbers.codes else []
+        return [(one, 0) for one in numbers.find_beside(place, step)] + [(one, 1) for one in absent]

@@ -27,9 +27,9 @@ from typing import ClassVar
 from ironrule.arrays import Float64Array
 from ironrule.errors import InputError, describe_value
 from ironrule.oracles.heuristics.asked_points import AskedPoints, answer_query, draw_point
-from ironrule.oracles.heuristics.descent import ChangePenalty, PermittedRange, descend
+from ironrule.oracles.heuristics.descent import ChangePenalty, PermittedRange, build_score_loss, descend
 from ironrule.oracles.heuristics.distances import MadDistance
-from ironrule.oracles.heuristics.gradients import ScoreGradient, SlopedScore, build_score_gradient
+from ironrule.oracles.heuristics.gradients import ScoreGradient, build_score_gradient
 from ironrule.oracles.heuristics.parameters import require_count, require_positive
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.verdict.verdict import Verdict
@@ -122,13 +122,11 @@ class Wachter:
     ) -> Iterator[Float64Array]:
         """The vectors on the way to the least loss with a given weight."""
         search = asked.search
-        unit = abs(gradient.evaluate(search.center).score) or 1.0
 
-        def measure_loss(vector: Float64Array) -> SlopedScore:
-            asked.run.meter.check()
-            score, slope = gradient.evaluate(vector)
-            missed = score / unit - self.target
-            return SlopedScore(weight * missed**2, 2.0 * weight * missed / unit * slope)
+        def miss_target(score: float) -> tuple[float, float]:
+            missed = score - self.target
+            return weight * missed**2, 2.0 * weight * missed
 
+        loss = build_score_loss(search, gradient, miss_target)
         penalty = ChangePenalty(search.center, MadDistance.build(search).weights, permitted)
-        return descend(measure_loss, penalty, start, self.steps)
+        return descend(loss, penalty, start, self.steps, gradient.prepare)
