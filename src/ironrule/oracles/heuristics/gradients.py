@@ -17,6 +17,7 @@ Whatever is read from a normal form costs no evaluation. A score is above 0 wher
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -32,6 +33,7 @@ from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.heuristics.candidates import CandidateSearch
 from ironrule.oracles.heuristics.encoding import NumericEncoding, SortedNumbers, VectorDecoder
 from ironrule.oracles.heuristics.feature_sums import TabulatedSum, tabulate_sums
+from ironrule.oracles.heuristics.prepared import PreparedValues
 from ironrule.oracles.protocol import Case, Run
 
 DIFFERENCE_STEP = 0.05  # of a feature's range: how far apart from a point differences are taken, at the least
@@ -62,8 +64,13 @@ def build_score_gradient(search: CandidateSearch) -> ScoreGradient:
     """
     case = search.query.case
     read = case.tabulated_model
-    smooth = None if read is None else build_smooth_score(read, search.encoding)
+    smooth = None
+    if read is not None:
+        smooth = _SMOOTH.get((read, case.space), lambda: build_smooth_score(read, search.encoding))
     return smooth or DifferenceGradient(search, build_point_score(case, search.run))
+
+
+_SMOOTH: PreparedValues[ScoreGradient | None] = PreparedValues()
 
 
 def build_point_score(case: Case, run: Run) -> ScorePoints:
@@ -93,27 +100,25 @@ def _score_by_normal_form(read: TabulatedModel, points: Points, run: Run) -> Flo
 class FeatureCurve:
     """What a feature's columns of a vector stand for: a table with a row per code, and channels as its columns.
 
-    ``places`` has the numbers of an ordered feature's codes, rising, and ``table`` its rows in that order; a nominal
-    feature has none, and a row per column. ``missing`` is the row for missing of an ordered feature.
+    ``places`` has the numbers of an ordered feature's codes, rising, ``table`` its rows in that order, and ``slopes``
+    those from each to the next; a nominal feature has none, and a row per column. ``missing`` is the row for missing of
+    an ordered feature.
     """
 
     start: int
-    places: Float64Array | None
+    places: list[float] | None
     table: Float64Array
+    slopes: Float64Array
     missing: Float64Array | None
 
     def evaluate(self, vector: Float64Array) -> tuple[Float64Array, Float64Array]:
         """The channels at a vector, and their slopes: a row per column of the feature."""
         if self.places is None:
             return vector[self.start : self.start + len(self.table)] @ self.table, self.table
-        slope, value = np.zeros(self.table.shape[1]), np.zeros(self.table.shape[1])
-        if len(self.places) > 1:
-            here = vector[self.start]
-            left = min(max(int(np.searchsorted(self.places, here, side="right")) - 1, 0), len(self.places) - 2)
-            slope = (self.table[left + 1] - self.table[left]) / (self.places[left + 1] - self.places[left])
-            value = self.table[left] + (here - self.places[left]) * slope
-        elif len(self.places) == 1:
-            value = self.table[0]
+        here = float(vector[self.start])
+        left = min(max(bisect_right(self.places, here) - 1, 0), len(self.places) - 2)
+        slope = self.slopes[left]
+        value = self.table[left] + (here - self.places[left]) * slope
         if self.missing is None:
             return value, slope[None, :]
         share = vector[self.start + 1]  # how much of it is missing
@@ -125,11 +130,16 @@ def build_curve(encoding: NumericEncoding, feature: int, table: Float64Array) ->
     """The curve of a feature from what every code of it has in each channel."""
     start, codes = int(encoding.starts[feature]), encoding.tables[feature]
     if not encoding.ordered[feature]:
-        return FeatureCurve(start, None, table, None)
+        return FeatureCurve(start, None, table, np.zeros_like(table), None)
     count = len(codes) - (codes.shape[1] - 1)  # missing has a column of its own, and the last code
     order = np.argsort(codes[:count, 0], kind="stable")
-    missing = table[count] if count < len(codes) else None
-    return FeatureCurve(start, codes[order, 0], table[order], missing)
+    places, rows, missing = codes[order, 0], table[order], table[count] if count < len(codes) else None
+    if count < 2:  # a level line, of which two places are enough
+        places = np.array([0.0, 1.0])
+        rows = np.repeat(rows if count else np.zeros((1, table.shape[1])), 2, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # between numbers too close to be told apart nobody looks
+        slopes = np.diff(rows, axis=0) / np.diff(places)[:, None]
+    return FeatureCurve(start, places.tolist(), rows, slopes, missing)
 
 
 def build_smooth_score(read: TabulatedModel, encoding: NumericEncoding) -> ScoreGradient | None:

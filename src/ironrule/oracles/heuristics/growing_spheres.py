@@ -74,9 +74,11 @@ class GrowingSpheres:
         if len(columns) == 0:  # nothing may change
             return search.ask(search.start[None, :]), None
 
+        center = search.center[columns]
+
         def draw_layer(inner: float, outer: float) -> Points:
             vectors = np.repeat(search.center[None, :], self.samples, axis=0)
-            vectors[:, columns] += draw_in_layer(search.run.rng, self.samples, len(columns), inner, outer)
+            vectors[:, columns] = center + draw_in_layer(search.run.rng, self.samples, len(columns), inner, outer)
             return search.sort_by_distance(search.ask(search.decode(vectors)))
 
         # No two vectors of the unit cube are farther apart than its diagonal.
