@@ -19,7 +19,7 @@ and no slopes, their lengths are set beforehand, as in the authors' program.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -36,7 +36,7 @@ from ironrule.oracles.heuristics.descent import (
     descend,
     descend_by_fixed_steps,
 )
-from ironrule.oracles.heuristics.gradients import ScoreGradient, build_score_gradient
+from ironrule.oracles.heuristics.gradients import DifferenceGradient, ScoreGradient, build_score_gradient
 from ironrule.oracles.heuristics.parameters import require_count, require_not_negative, require_positive
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.verdict.verdict import Verdict
@@ -81,8 +81,11 @@ class CEM:
         if asked.ask_vector(search.center) or len(search.columns) == 0:  # a box need not hold the instance
             return
         whole = PermittedRange.build(search)
-        # The other one where the score has jumps, as that of trees.
-        for way in (partial(descend, prepare=gradient.prepare), descend_by_fixed_steps):
+        ways: list[tuple[ScoreGradient, Descent]] = [(gradient, partial(descend, prepare=gradient.prepare))]
+        ways.append((gradient, descend_by_fixed_steps))  # where the score has jumps, as that of trees
+        if isinstance(gradient, DifferenceGradient):
+            ways.append((replace(gradient, each_column=True, known={}), descend_by_fixed_steps))
+        for gradient, way in ways:
             last = self._search_constant(asked, gradient, whole, way)
             if not asked.found:
                 end = search.encoding.decode_among(last[None, :], search.codes)[0]

@@ -303,6 +303,7 @@ class DifferenceGradient:
     search: CandidateSearch
     score_points: ScorePoints
     step: float = DIFFERENCE_STEP
+    each_column: bool = False  # whether a column that shows nothing nearby takes a longer step, whatever others show
     known: dict[bytes, tuple[SlopedScore, Float64Array]] = field(default_factory=dict)  # with the vectors of points
     surroundings: dict[tuple[int, int, float], Surroundings] = field(default_factory=dict)  # by feature, code and step
     numbers: dict[int, SortedNumbers] = field(default_factory=dict)  # of ordered features
@@ -336,17 +337,25 @@ class DifferenceGradient:
         own = [(0, int(point[0])) for point in points]
         self._ask(points, [[one, *each.neighbours] for one, each in zip(own, nearby, strict=True)], scores)
         found = list(map(self._compare, own, nearby, scores))
-        flat = [place for place, each in enumerate(found) if not each.gradient.any()]
+        flat = [place for place, each in enumerate(found) if self._is_flat(each, nearby[place])]
         farther = [[self._list_surroundings(points[place], step) for step in steps[1:]] for place in flat]
         asked = [[one for each in around for one in each.neighbours] for around in farther]
         self._ask([points[place] for place in flat], asked, [scores[place] for place in flat])
         for place, around in zip(flat, farther, strict=True):
             for surroundings in around:
-                found[place] = self._compare(own[place], surroundings, scores[place])
-                if found[place].gradient.any():
+                if not self._is_flat(found[place], surroundings):
                     break
+                score, farther_off = self._compare(own[place], surroundings, scores[place])
+                nearer = found[place].gradient
+                found[place] = SlopedScore(score, np.where(nearer == 0.0, farther_off, nearer))
         centers = self.search.encoding.encode(np.stack(points))
         self.known.update(zip((point.tobytes() for point in points), zip(found, centers, strict=True), strict=True))
+
+    def _is_flat(self, found: SlopedScore, around: Surroundings) -> bool:
+        """Whether longer steps are to be taken."""
+        if not self.each_column:
+            return not found.gradient.any()
+        return not all(found.gradient[one.column] for one in around.differences)
 
     def _ask(
         self,
