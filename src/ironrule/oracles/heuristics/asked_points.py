@@ -79,6 +79,12 @@ class AskedPoints:
         """The same for one vector."""
         return bool(self.ask_vectors(vector[None, :])[0])
 
+    def is_settled(self) -> bool:
+        """Whether there is nothing to search: the nearest permitted point is an answer, since a box need not hold the
+        instance, or no other one is permitted.
+        """
+        return self.ask_vector(self.search.center) or len(self.search.columns) == 0
+
     def ask_way(self, way: Iterable[Float64Array], at_once: int = BATCH_VECTORS) -> WayEnd | None:
         """Ask about all vectors on a way, some at a time: where it ends, and whether a counterfactual is there; None if
         the way is empty.

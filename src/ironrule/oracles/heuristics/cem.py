@@ -78,7 +78,7 @@ class CEM:
     def _look(self, asked: AskedPoints) -> None:
         search = asked.search
         gradient = build_score_gradient(search)
-        if asked.ask_vector(search.center) or len(search.columns) == 0:  # a box need not hold the instance
+        if asked.is_settled():
             return
         whole = PermittedRange.build(search)
         ways: list[tuple[ScoreGradient, Descent]] = [(gradient, partial(descend, prepare=gradient.prepare))]

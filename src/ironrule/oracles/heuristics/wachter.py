@@ -65,22 +65,23 @@ class Wachter:
     def _look(self, asked: AskedPoints) -> None:
         search = asked.search
         gradient = build_score_gradient(search)
-        if asked.ask_vector(search.center) or len(search.columns) == 0:  # a box need not hold the instance
+        if asked.is_settled():
             return
         whole = PermittedRange.build(search)
         weights = [self.weight * self.growth**turn for turn in range(self.rounds)]
-        last = self._raise_weight(asked, gradient, whole, search.center, weights)
+        last = self._follow(asked, gradient, whole, search.center, weights)
         for start in range(self.starts):
             if len(asked.found) >= search.query.k:
                 return
             point = draw_point(search) if start else search.encoding.decode_among(last[None, :], search.codes)[0]
             numbers = whole.fix_categories(search, point)
-            if start:
-                self._lower_weight(asked, gradient, numbers, search.encoding.encode(point[None, :])[0], weights)
+            if start:  # from far away, where the weight falls as long as the way ends at a counterfactual
+                away = search.encoding.encode(point[None, :])[0]
+                self._follow(asked, gradient, numbers, away, weights[::-1])
             else:
-                self._raise_weight(asked, gradient, numbers, search.center, weights)
+                self._follow(asked, gradient, numbers, search.center, weights)
 
-    def _raise_weight(
+    def _follow(
         self,
         asked: AskedPoints,
         gradient: ScoreGradient,
@@ -88,29 +89,19 @@ class Wachter:
         start: Float64Array,
         weights: Sequence[float],
     ) -> Float64Array:
-        """Let the weight grow until counterfactuals are found; the vector where that ends."""
+        """Go on with one weight after another: growing ones until counterfactuals are found, falling ones as long as
+        the way ends at one; the vector where that ends.
+        """
+        is_falling = weights[-1] < weights[0]
         for weight in weights:
             before = len(asked.found)
             end = asked.ask_way(self.descend_with(weight, gradient, asked, permitted, start))
             start = start if end is None else end.vector  # the next weight goes on from here
-            if len(asked.found) > before:
+            if is_falling and (end is None or not end.reached):
+                break
+            if not is_falling and len(asked.found) > before:
                 break
         return start
-
-    def _lower_weight(
-        self,
-        asked: AskedPoints,
-        gradient: ScoreGradient,
-        permitted: PermittedRange,
-        start: Float64Array,
-        weights: Sequence[float],
-    ) -> None:
-        """From a start far away, let the weight fall as long as the way ends at a counterfactual."""
-        for weight in reversed(weights):
-            end = asked.ask_way(self.descend_with(weight, gradient, asked, permitted, start))
-            if end is None or not end.reached:
-                return
-            start = end.vector
 
     def descend_with(
         self,
