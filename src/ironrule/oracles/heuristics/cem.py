@@ -13,7 +13,9 @@ The score is in units of how far the row is from the threshold. Its gradient is 
 have been read as a network or as a linear or additive model, or it must give scores. Where no vector stands for a
 counterfactual, since it lies between categories, numbers alone change, with the categories at the end of that way.
 Steps are as long as the loss falls as its slope promises. If that leads to nothing, as on trees, whose score has jumps
-and no slopes, their lengths are set beforehand, as in the authors' program.
+and no slopes, their lengths are set beforehand, as in the authors' program. If that leads to nothing either, while the
+score did not change near a point in some features but did in others, each feature takes the shortest step that shows a
+change, so that a slope which leads nowhere does not hide a jump in another feature that is farther off.
 """
 
 from __future__ import annotations
@@ -81,17 +83,21 @@ class CEM:
         if asked.is_settled():
             return
         whole = PermittedRange.build(search)
-        ways: list[tuple[ScoreGradient, Descent]] = [(gradient, partial(descend, prepare=gradient.prepare))]
-        ways.append((gradient, descend_by_fixed_steps))  # where the score has jumps, as that of trees
-        if isinstance(gradient, DifferenceGradient):
-            ways.append((replace(gradient, each_column=True, known={}), descend_by_fixed_steps))
-        for gradient, way in ways:
-            last = self._search_constant(asked, gradient, whole, way)
-            if not asked.found:
-                end = search.encoding.decode_among(last[None, :], search.codes)[0]
-                self._search_constant(asked, gradient, whole.fix_categories(search, end), way)
-            if asked.found:
-                return
+        self._search_numbers_too(asked, gradient, whole, partial(descend, prepare=gradient.prepare))
+        if not asked.found:  # the score may have jumps, as that of trees
+            self._search_numbers_too(asked, gradient, whole, descend_by_fixed_steps)
+        if not asked.found and isinstance(gradient, DifferenceGradient) and gradient.has_flat_columns:
+            each = replace(gradient, each_column=True, known={})
+            self._search_numbers_too(asked, each, whole, descend_by_fixed_steps)
+
+    def _search_numbers_too(
+        self, asked: AskedPoints, gradient: ScoreGradient, permitted: PermittedRange, way: Descent
+    ) -> None:
+        """Try constants, and where none has led to a counterfactual try them again while numbers alone change."""
+        last, search = self._search_constant(asked, gradient, permitted, way), asked.search
+        if not asked.found:
+            end = search.encoding.decode_among(last[None, :], search.codes)[0]
+            self._search_constant(asked, gradient, permitted.fix_categories(search, end), way)
 
     def _search_constant(
         self, asked: AskedPoints, gradient: ScoreGradient, permitted: PermittedRange, way: Descent

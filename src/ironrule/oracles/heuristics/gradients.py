@@ -308,6 +308,7 @@ class DifferenceGradient:
     surroundings: dict[tuple[int, int, float], Surroundings] = field(default_factory=dict)  # by feature, code and step
     numbers: dict[int, SortedNumbers] = field(default_factory=dict)  # of ordered features
     decoder: VectorDecoder = field(init=False)
+    has_flat_columns: bool = field(default=False, init=False)  # whether some column has shown nothing beside others
 
     def __post_init__(self) -> None:
         self.decoder = VectorDecoder.build(self.search.encoding, self.search.codes)
@@ -348,6 +349,8 @@ class DifferenceGradient:
                 score, farther_off = self._compare(own[place], surroundings, scores[place])
                 nearer = found[place].gradient
                 found[place] = SlopedScore(score, np.where(nearer == 0.0, farther_off, nearer))
+        for each, surroundings in zip(found, nearby, strict=True):
+            self.has_flat_columns |= not all(each.gradient[one.column] for one in surroundings.differences)
         centers = self.search.encoding.encode(np.stack(points))
         self.known.update(zip((point.tobytes() for point in points), zip(found, centers, strict=True), strict=True))
 
@@ -355,7 +358,7 @@ class DifferenceGradient:
         """Whether longer steps are to be taken."""
         if not self.each_column:
             return not found.gradient.any()
-        return not all(found.gradient[one.column] for one in around.differences)
+        return not all(found.gradient[one.column] for one in surroundings.differences)
 
     def _ask(
         self,
