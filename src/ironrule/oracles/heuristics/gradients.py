@@ -358,7 +358,7 @@ class DifferenceGradient:
         """Whether longer steps are to be taken."""
         if not self.each_column:
             return not found.gradient.any()
-        return not all(found.gradient[one.column] for one in surroundings.differences)
+        return not all(found.gradient[one.column] for one in around.differences)
 
     def _ask(
         self,
