@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from ironrule.errors import InputError, describe_value
-from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row, extend_context
+from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row
 from ironrule.explain.extend import extend_to_bounds, extend_to_row
 from ironrule.explain.judge import list_conditions, list_rule_features, parse_rule
 from ironrule.explain.options import SearchOptions, require_explanation
+from ironrule.explain.prepare.derive import extend_context
 from ironrule.explain.query import build_problem, confirm_points
 from ironrule.progress import track
 from ironrule.results.batch import Batch
