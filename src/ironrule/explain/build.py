@@ -72,6 +72,7 @@ def explain_row(
             result, wider, preference = _prefer_coverage(context, problem, shortest, options.widen)
         else:
             wider = widen_rule(context, problem, result) if options.widen else None
+        # Whichever past rows the search looked at, what it found is counted among all of them.
         problem = replace(problem, case=replace(problem.case, history=context.search_history))
         problem.meter.phase = "confirming"
         if isinstance(row, EncodedRow) and row.confirmations is not None:

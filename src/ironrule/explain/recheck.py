@@ -59,6 +59,7 @@ def _recheck_explanation(
         ) from None
     status: RecheckStatus = "overturned"
     verdict: Verdict | None = None
+    # A row that gets the desired outcome by now needs no rule.
     if not desired:
         names = list_rule_features(context.space, explanation.rule)
         problem = build_problem(extend_context(context, names), EncodedRow(instance), options)
