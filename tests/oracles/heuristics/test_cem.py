@@ -148,7 +148,11 @@ def ask_by_scores(score: Any, instance: list[int]) -> BoxQuery:
 
 
 @pytest.mark.parametrize("instance", [[58, 10, 0], [30, 10, 0], [10, 57, 3]])
-def test_jumps_in_two_features_are_both_made_and_the_third_stays(instance: list[int]) -> None:
+def test_jumps_in_two_features_are_both_made_and_the_third_stays(
+    instance: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By fixed steps alone: no feature takes a longer step than the others."""
+    monkeypatch.setattr("ironrule.oracles.heuristics.cem.DifferenceGradient", type(None))
     query = ask_by_scores(lambda p: 1.0 * (p[:, 0] >= 60) + (p[:, 1] >= 60) - 1.5, instance)
     verdict = CEM().find(query, run_of())
     assert isinstance(verdict, Refuted)
