@@ -64,6 +64,12 @@ class ChangeOptions:
         return self.margin > 0 or len(self.models) > 0
 
     @property
+    def may_extend_domains(self) -> bool:
+        """Whether they may be searched for in other domains than those of the explainer."""
+        limits = bool(self.permitted_range or self.constraints)
+        return self.target is not None or self.is_robust or bool(self.cost.steps) or limits
+
+    @property
     def oracle(self) -> UserOracle | None:
         """The oracle that was passed as the algorithm; None for one by name."""
         return None if isinstance(self.algorithm, str) else self.algorithm

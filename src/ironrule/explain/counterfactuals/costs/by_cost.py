@@ -1,7 +1,7 @@
 """Find the cheapest counterfactuals of a row under a user's cost, with what is known of how cheap they are.
 
-Sums of one function per feature have a search of their own, sums of trees that of their backend. Networks, and whatever
-may turn between two values of a domain, are searched box by box.
+Sums of one function per feature have a search of their own, sums of trees that of their backend. Networks, models that
+are read side by side, and whatever may turn between two values of a domain, are searched box by box.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ironrule.arrays import BoolArray
+from ironrule.backends.compiled_model import ReadDecisions
 from ironrule.backends.forest.backend import is_tree_sum
 from ironrule.backends.registry import build_case_oracle, find_nearest
 from ironrule.explain.context import ExplainerContext
@@ -18,6 +19,7 @@ from ironrule.explain.counterfactuals.additive import NearestChanges
 from ironrule.explain.counterfactuals.costs.additive_cost import find_cheapest_additive_changes
 from ironrule.explain.counterfactuals.costs.cheapest_boxes import CheapestBoxSearch
 from ironrule.explain.counterfactuals.costs.row_cost import RowCost
+from ironrule.model.protocol import Model
 from ironrule.model.read_model import TabulatedModel
 from ironrule.model.reduced_model import embed_model
 from ironrule.oracles.protocol import BoxQuery, Oracle, Run
@@ -91,7 +93,10 @@ def _build_search(
             is_sound = False
     oracle = oracle or build_case_oracle(tabulated_model, case, context.engine)
     decides = context.model.primary if context.is_robust else context.point_model
-    model = embed_model(decides, context.reduced, case.user_instance)
+    model: Model = embed_model(decides, context.reduced, case.user_instance)
+    assert context.compiled_model is not None
+    if len(tabulated_model.parts) > 1 and len(context.compiled_model.parts) == 1:  # several models are slow to ask
+        model = ReadDecisions(context.compiled_model.parts[0], model)
     search = CheapestBoxSearch(
         case,
         query.box,
