@@ -177,7 +177,7 @@ class JointChanges:
         numbers = {*list_grid(feature), *limits.added, *feature.values, *self.more.get(j, ())}
         if one.step is not None and one.own is not None:
             stepped = list_stepped_numbers(feature, one.own, one.step)
-            numbers |= {number if feature.has_only_integers else float(one.held_as.type(number)) for number in stepped}
+            numbers |= {one.hold(number) for number in stepped}
         return sorted(numbers | ({one.own} if one.own is not None else set()))
 
     def _list_code_options(self, j: int, sums: Sequence[SeparableMargin]) -> JointOptions:

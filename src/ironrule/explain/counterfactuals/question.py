@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row
 from ironrule.explain.counterfactuals.bounds import extend_to_constants
 from ironrule.explain.counterfactuals.costs.row_cost import (
@@ -18,6 +20,7 @@ from ironrule.explain.counterfactuals.costs.row_cost import (
     build_row_cost,
     check_cost_names,
     list_price_constraints,
+    list_step_constraints,
     list_stepped_numbers,
 )
 from ironrule.explain.counterfactuals.joint import JointChanges, start_joint_search, widen_to_intervals
@@ -62,6 +65,10 @@ class ChangeQuestion:
         search = start_joint_search(wide, moved.query, moved.count_cost(cost), run)
         return None if search is None else (moved, search)
 
+    def list_step_constraints(self) -> dict[str, Constraint]:
+        """What the steps of the cost forbid, by feature."""
+        return list_step_constraints(self.context, self.query.case, self.changes.cost)
+
     def count_cost(self, cost: Cost | None = None) -> RowCost:
         """What changes cost, as a sum over features also where the usual cost counts, or by another cost."""
         if cost is None and self.row_cost is not None:
@@ -91,6 +98,21 @@ def build_apart_question(
     if isinstance(row, EncodedRow):
         row = question.context.space.decode_row(row.codes)
     return build_question(apart, row, options, replace(question.changes, target=None, margin=0.0, models=()), progress)
+
+
+def find_searched_context(
+    question: ChangeQuestion, options: SearchOptions, progress: bool | None = False
+) -> ExplainerContext:
+    """The context in which the most can be proven of a question: of sums over whole intervals, of every model by
+    itself, or its own.
+    """
+    if not question.context.narrowed:
+        return question.context
+    joint = question.start_joint_search(Run(options.start_meter(), np.random.default_rng(options.seed)))
+    if joint is not None:
+        return joint[0].context
+    apart = build_apart_question(question, options, progress)
+    return question.context if apart is None else apart.context
 
 
 def reach(
