@@ -116,18 +116,17 @@ def test_a_menu_is_of_the_cost_and_for_what_is_to_be_reached(
     assert (model.predict_proba(table)[:, place] > threshold).all()
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        ({"menu": True, "cost": {"steps": {"credit_amount": 50}}}, "no-menu"),
-        ({"region": True, "target": {"above": 0.6}}, "no-region"),
-    ],
-)
-def test_what_would_not_be_true_of_a_menu_or_a_region_is_refused(
-    client: httpx.Client, body: dict[str, Any], code: str
-) -> None:
-    answer = client.post("/api/counterfactuals", json={"row": DENIED, **body})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (422, code)
+def test_a_menu_obeys_steps(client: httpx.Client) -> None:
+    entries = ask_by_api(client, menu=True, cost={"steps": {"credit_amount": 500}})["menu"]["entries"]
+    changes = [change for one in entries for change in one["counterfactual"]["changes"]]
+    moved = [one["after"] - one["before"] for one in changes if one["feature"] == "credit_amount"]
+    assert moved
+    assert all(distance % 500 == 0 for distance in moved)
+
+
+def test_a_region_of_another_target_is_refused(client: httpx.Client) -> None:
+    answer = client.post("/api/counterfactuals", json={"row": DENIED, "region": True, "target": {"above": 0.6}})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "no-region")
 
 
 def test_the_page_shows_what_changes_and_how_far(client: httpx.Client) -> None:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from ironrule.results.counterfactuals_batch import CounterfactualsBatch
     from ironrule.space.space import Space
 
-PLAIN_OPTIONS = ("features_to_vary", "permitted_range", "constraints")  # what every kind of answer takes
-REACHING = ("menu", "why_none")  # what more there is for a target, a margin and further models
 DEFAULT_SPREAD = 0.1
 NAME, HELP = "counterfactual", "find the changes that would have reversed the decision"
 
@@ -131,13 +129,11 @@ def _require_known_answer(options: argparse.Namespace) -> None:
     others = {
         "--rows": options.rows is not None,
         "--all": options.all,
-        "--reach, --above and --at-most": chosen not in REACHING and _has_target(options),
-        "--margin and --models": chosen not in REACHING and _is_robust(options),
+        "--reach, --above and --at-most": chosen == "region" and _has_target(options),
+        "--margin and --models": chosen == "region" and _is_robust(options),
         "--algorithm": options.counterfactual_algorithm != "auto",
         "--constraint": chosen == "region" and options.constraint,
         "--range": chosen == "region" and options.range,
-        "--step": chosen != "region" and options.step,
-        "--cost and the options beside it": chosen in ("diverse", "past") and not _build_cost(options).is_usual,
     }
     given = [name for name, value in others.items() if value]
     if given:
@@ -233,8 +229,7 @@ def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> Command
     files = read_files(options)
     explainer, row = prepare_row(options, files, wanted, any_outcome=_has_target(options) or _is_robust(options))
     changes = _build_change_options(options, explainer.space, files.model)
-    plain = {name: value for name, value in changes.to_kwargs().items() if name in PLAIN_OPTIONS}
-    reaching = plain | {name: getattr(changes, name) for name in ("cost", "target", "margin", "models")}
+    reaching = {name: value for name, value in changes.to_kwargs().items() if name != "algorithm"}
     limits: dict[str, Any] = {"budget": search.budget, "seed": search.seed}
     if options.menu:
         with show_spinner():
@@ -242,11 +237,11 @@ def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> Command
         return CommandResult(str(menu), menu.to_dict, output, format_json_file(menu.to_dict()))
     if options.diverse is not None:
         with show_spinner():
-            apart = explainer.diverse_counterfactuals(row, search.k, spread=options.diverse, **limits, **plain)
+            apart = explainer.diverse_counterfactuals(row, search.k, spread=options.diverse, **limits, **reaching)
         view = render_counterfactuals(apart, nearest="each is the nearest that differs so from all above")
         return CommandResult(view, apart.to_dict, output, format_json_file(apart.to_dict()))
     if options.past:
-        past = explainer.past_counterfactuals(row, search.k, **plain)
+        past = explainer.past_counterfactuals(row, search.k, **reaching)
         return CommandResult(render_counterfactuals(past), past.to_dict, output, format_json_file(past.to_dict()))
     if options.why_none:
         with show_spinner():
@@ -256,7 +251,7 @@ def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> Command
         found = explainer.counterfactuals(row, search.k, **limits, **changes.to_kwargs())
         regions = [explainer.counterfactual_region(one, **limits) for one in found] if options.region else None
         reason = None
-        if found.proven and not found and not changes.cost.steps:
+        if found.proven and not found:
             reason = explainer.find_forbidding_restrictions(row, **limits, **reaching)
     document = found.to_dict()
     if regions is not None:

@@ -17,7 +17,12 @@ from ironrule.errors import InputError
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.additive import NearestChanges, find_additive_changes
 from ironrule.explain.counterfactuals.changed_rows import require_rows_desired
-from ironrule.explain.counterfactuals.costs.by_cost import find_cheapest_changes, order_by_cost
+from ironrule.explain.counterfactuals.costs.by_cost import (
+    CheapestFound,
+    find_cheapest_changes,
+    find_cheapest_in_boxes,
+    order_by_cost,
+)
 from ironrule.explain.counterfactuals.joint import find_joint_changes
 from ironrule.explain.counterfactuals.measures import measure_counterfactuals
 from ironrule.explain.counterfactuals.nearest import (
@@ -40,6 +45,9 @@ from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.explanation import Statistics
 from ironrule.results.scope import DomainSummary
 from ironrule.rule.counterfactual import LazyValue
+
+REFINEMENTS = 6  # searches box by box where too much is open, each after further numbers joined the domains
+QUESTIONS = 3_000  # asked in one of them for one counterfactual
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,9 +128,9 @@ def _search_exactly(question: ChangeQuestion, options: SearchOptions, run: Run) 
             return FoundChanges(joint[0], found)
     try:
         for one in _iterate_contexts(question, options, is_joint=joint is not None):
-            found = _find_nearest(one, run)
-            if found.items or found.proven or one is question:
-                return FoundChanges(one, found)
+            found = _refine(one, options, _find_nearest(one, run), run)
+            if found.found.items or found.found.proven or one is question:
+                return found
     except Unreadable as reason:
         if question.changes.algorithm == "exact":
             statement = f"exact counterfactuals are not available here: {reason}"
@@ -139,7 +147,7 @@ def _iterate_contexts(question: ChangeQuestion, options: SearchOptions, is_joint
     yield question
 
 
-def _find_nearest(question: ChangeQuestion, run: Run) -> NearestChanges:
+def _find_nearest(question: ChangeQuestion, run: Run) -> CheapestFound:
     """What the exact search finds; raises Unreadable if constraints on what may change are too intricate."""
     context, query, row_cost = question.context, question.query, question.row_cost
     assert context.compiled_model is not None
@@ -150,9 +158,38 @@ def _find_nearest(question: ChangeQuestion, run: Run) -> NearestChanges:
     if row_cost is not None:
         return find_cheapest_changes(context, tabulated, query, row_cost, run)
     found = find_additive_changes(context, query, run)
-    if found is not None:
-        return found
-    return describe_changes(context, query, find_nearest_changes(context, tabulated, query, run), run)
+    if found is None:
+        found = describe_changes(context, query, find_nearest_changes(context, tabulated, query, run), run)
+    return CheapestFound(found)
+
+
+def _refine(question: ChangeQuestion, options: SearchOptions, found: CheapestFound, run: Run) -> FoundChanges:
+    """What was found; where the decision may turn between two values, and that leaves too much open, what is found
+    after further numbers joined the domains there.
+    """
+    best = FoundChanges(question, found.changes)
+    for _ in range(REFINEMENTS):
+        if best.found.proven or best.found.stopped or not question.may_turn_between_values:
+            break
+        if found.open_gaps is not None:
+            finer = question.divide_gaps(found.open_gaps, options)
+            if finer is None:
+                break
+            question = finer
+        found = _search_boxes(question, run)
+        if found.changes.stopped is not None or len(found.changes.items) < len(best.found.items):
+            break
+        best = FoundChanges(question, found.changes)
+    return best
+
+
+def _search_boxes(question: ChangeQuestion, run: Run) -> CheapestFound:
+    """What a short search box by box finds."""
+    context, row_cost = question.context, question.count_cost()
+    assert context.compiled_model is not None
+    query = replace(question.query, cost=row_cost.table)
+    tabulated = context.compiled_model.tabulated
+    return find_cheapest_in_boxes(context, tabulated, query, row_cost, run, limit=QUESTIONS)
 
 
 def _search_by_asking(question: ChangeQuestion, run: Run) -> FoundChanges:

@@ -61,7 +61,7 @@ def build_menu(
     """The minimal sets of features whose change gives the desired outcome, each with its cheapest change."""
     asked, question = changes, build_question(context, row, options, changes, progress)
     meter, sets = options.start_meter(), _list_sets(question, options, limit, progress)
-    builder, changes, entries = _build_entry_builder(question), _forget_reached(changes), []
+    builder, changes, entries = _build_entry_builder(question), changes.without_goal(), []
     for one in sets.listing:
         best = _find_cheapest(sets.question, options, changes, one, meter)
         name = " + ".join(one.features)
@@ -88,7 +88,7 @@ def build_group_menu(
     """The cheapest change within each of some groups of features."""
     asked, named = changes, parse_groups(groups)
     context, row = reach(context, row, changes, progress)
-    changes = _forget_reached(changes)
+    changes = changes.without_goal()
     question = build_question(context, row, options, changes, progress)
     builder, searched = _build_entry_builder(question), find_searched_context(question, options, progress)
     meter, entries, stopped = options.start_meter(), list[MenuEntry](), None
@@ -123,7 +123,7 @@ def list_change_sets(
     question = build_question(context, row, options, changes, progress)
     if changes.cost.is_usual:
         return _list_sets(question, options, limit, progress).listing
-    meter, changes = options.start_meter(), _forget_reached(changes)
+    meter, changes = options.start_meter(), changes.without_goal()
     builder = _build_entry_builder(question)
 
     def add_cheapest(one: ChangeSet) -> ChangeSet:
@@ -200,11 +200,6 @@ class JointSetSearch:
                 yield ChangeSet(features, answer.item, is_minimal)
         except (BudgetExhausted, KeyboardInterrupt) as stop:
             self.stopped = name_stop(stop, self.search.run.meter)
-
-
-def _forget_reached(changes: ChangeOptions) -> ChangeOptions:
-    """The options without what is to be reached, for a context that has it."""
-    return replace(changes, target=None, margin=0.0, models=())
 
 
 def _describe_reached(changes: ChangeOptions) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, cast, get_args
 
 from ironrule.errors import InputError, describe_value
@@ -108,6 +108,10 @@ class ChangeOptions:
     def is_robust(self) -> bool:
         """Whether counterfactuals must stay desired under more than the model as it is."""
         return self.margin > 0 or len(self.models) > 0
+
+    def without_goal(self) -> ChangeOptions:
+        """The options without what is to be reached, for a context whose desired outcome that is."""
+        return replace(self, target=None, margin=0.0, models=())
 
     @property
     def may_extend_domains(self) -> bool:

@@ -7,7 +7,7 @@ intervals, of sums (:mod:`.joint`) or of every model, and each end of a band, by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +34,8 @@ from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.rule.cost import Cost
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Value
+
+NUMBERS_PER_GAP = 9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +66,32 @@ class ChangeQuestion:
         moved = self.move(wide)
         search = start_joint_search(wide, moved.query, moved.count_cost(cost), run)
         return None if search is None else (moved, search)
+
+    @property
+    def may_turn_between_values(self) -> bool:
+        """Whether numbers between the values of the domains may count that no search names."""
+        context, query = self.context, self.query
+        gaps, case = context.gaps, query.case
+        if gaps is None or context.oracle is None or context.is_robust:
+            return False
+        respected = gaps.are_respected_by(case.feasible.predicates, case.instance)
+        return respected and gaps.may_turn_within(query.box.low, query.box.high)
+
+    def divide_gaps(self, gaps: Mapping[int, set[int]], options: SearchOptions) -> ChangeQuestion | None:
+        """The question where further numbers lie between some values and the next ones; None where there are none."""
+        numbers: dict[str, list[Value]] = {}
+        for j, codes in gaps.items():
+            feature = self.query.case.space.features[j]
+            pairs = [(feature.values[code], feature.values[code + 1]) for code in sorted(codes)]
+            shares = np.arange(1, NUMBERS_PER_GAP + 1) / (NUMBERS_PER_GAP + 1)
+            inner = {low + share * (high - low) for low, high in pairs for share in shares.tolist()}
+            numbers[feature.name] = sorted({round(one) for one in inner} if feature.has_only_integers else inner)
+        context = extend_to_numbers(self.context, numbers)
+        if context is self.context:
+            return None
+        row = self.context.space.decode_row(self.row.codes) if isinstance(self.row, EncodedRow) else self.row
+        names = self.changes.names or ()
+        return replace(self, row=row).move(extend_to_named(context, options, self.limits, names))
 
     def list_step_constraints(self) -> dict[str, Constraint]:
         """What the steps of the cost forbid, by feature."""
@@ -97,7 +125,7 @@ def build_apart_question(
     row = question.row
     if isinstance(row, EncodedRow):
         row = question.context.space.decode_row(row.codes)
-    return build_question(apart, row, options, replace(question.changes, target=None, margin=0.0, models=()), progress)
+    return build_question(apart, row, options, question.changes.without_goal(), progress)
 
 
 def find_searched_context(
