@@ -1,9 +1,10 @@
 """The registry of backends, and which of them serves a model that can be read.
 
 A single decision tree without constraints is served by its leaves, sums of trees by branch and bound over cells,
-networks by bound propagation over boxes; models that are read side by side by all of these together. A new backend is a folder beside these, with a value that says what it can do
-(:class:`~ironrule.backends.backend.Backend`), and one line in :data:`BACKENDS`. A rule that must hold for models of
-different kinds is put to one exact oracle after the other (:class:`JointOracle`).
+networks by bound propagation over boxes, models that are read side by side by all of these together. A new backend is a
+folder beside these, with a value that says what it can do (:class:`~ironrule.backends.backend.Backend`), and one line
+in :data:`BACKENDS`. A rule that must hold for models of different kinds is put to one exact oracle after the other
+(:class:`JointOracle`).
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class TabulatedModel:
 
     @property
     def parts(self) -> tuple[TabulatedModel, ...]:
-        """The models that are read together and stay apart, each with its own columns; of all others the model itself."""
+        """The models that are read together and stay apart, each with its own columns; of others the model itself."""
         form, columns = self.normal_form, self.columns
         if not isinstance(form, Conjunction):
             return (self,)
@@ -178,7 +178,8 @@ def _keep_apart(joint: JointModel, reads: Sequence[TabulatedModel]) -> Tabulated
     features = np.concatenate([part.columns.features for part in parts])
     values = tuple(table for part in parts for table in part.columns.values)
     spans = tuple(zip([0, *ends[:-1]], ends, strict=True))
-    return TabulatedModel(Conjunction(tuple(part.normal_form for part in parts), spans), TabulatedColumns(features, values))
+    form = Conjunction(tuple(part.normal_form for part in parts), spans)
+    return TabulatedModel(form, TabulatedColumns(features, values))
 
 
 def _has_terms(tree_sum: TreeSum) -> bool:

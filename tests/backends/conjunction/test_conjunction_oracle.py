@@ -77,7 +77,7 @@ def test_what_only_the_models_can_say_is_asked_at_single_points() -> None:
 
         capabilities: Capabilities = NO_CAPABILITIES
 
-        def find(self, query: BoxQuery, run: Run) -> Any:
+        def find(self, query: BoxQuery, _: Run) -> Any:
             point = query.box.low[None, :].astype(np.int32)
             asked.append(type(query.case.model))
             if query.case.model.desired(point)[0]:

@@ -193,7 +193,9 @@ def test_what_an_answer_does_not_know_is_refused(refused, files: Files, more: tu
 
 @pytest.mark.parametrize("kind", ["--menu", "--why-none", "--diverse", "--past"])
 def test_every_kind_of_answer_obeys_steps_and_what_is_to_be_reached(run, files: Files, kind: str):
-    told = run("counterfactual", *files.ask(kind, "--step", "income=2", "--above", "0.6", "--cost", "l1", "--json")).json
+    told = run(
+        "counterfactual", *files.ask(kind, "--step", "income=2", "--above", "0.6", "--cost", "l1", "--json")
+    ).json
     assert (told["target"], told["cost"]["steps"]) == ({"above": 0.6}, {"income": 2.0})
     found = told.get("counterfactuals") or [one["counterfactual"] for one in told.get("entries", [])]
     assert found or kind == "--why-none"

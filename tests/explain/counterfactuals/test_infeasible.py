@@ -16,7 +16,7 @@ from small_models import AGES, DEBTS, JOBS, MODELS, list_points, make_case
 
 import ironrule
 from ironrule import Budget, Cost, Explainer, Infeasibility, Role
-from ironrule.errors import ConstraintError, InputError
+from ironrule.errors import ConstraintError
 from ironrule.results.changes.infeasibility import Restriction
 
 ROLES: dict[str, Callable[[Any, Any], Any]] = {

@@ -266,7 +266,9 @@ def test_steps_go_to_numbers_that_no_past_row_has_and_names_are_checked() -> Non
         explainer.change_menu(row, cost=Cost(prices={"wage": 2}))
     table = pd.DataFrame({"income": [0.0, 1.0, 2.0, 3.0, 4.0] * 4, "b": [0.0, 1.0] * 10})
     model = DecisionTreeClassifier(max_depth=1).fit(table, table["income"] > 2.2)
-    menu = Explainer(model, table, desired=True).change_menu({"income": 0.2, "b": 0.0}, cost=Cost(steps={"income": 0.8}))
+    menu = Explainer(model, table, desired=True).change_menu(
+        {"income": 0.2, "b": 0.0}, cost=Cost(steps={"income": 0.8})
+    )
     assert menu.complete
     assert [one.counterfactual.values["income"] for one in menu] == [pytest.approx(2.6)]
     assert ironrule.check(menu.to_json(), model, table, desired=True).status == "proven"

@@ -80,7 +80,7 @@ class SeveralModels:
         return pd.DataFrame(list(listed), columns=NAMES).astype(self.data.dtypes.to_dict())
 
     def check(self, found: Any, own: pd.Series, points: pd.DataFrame, is_good: Callable[[Any], Any], norm: str) -> None:
-        """Each answer is good, and if that is proven no good point that is left is nearer by more than the resolution."""
+        """Each answer is good, and if that is proven no good point left is nearer by more than the resolution."""
         reach = (self.data.max() - self.data.min()).to_numpy(dtype=float)
         apart = np.abs((points - own).to_numpy(dtype=float)) / reach
         costs = apart.max(axis=1) if norm == "linf" else apart.sum(axis=1)
@@ -102,7 +102,7 @@ class SeveralModels:
 
 @pytest.mark.parametrize("domain", ["seen", "auto"])
 @pytest.mark.parametrize("kinds", COMBINATIONS, ids=" and ".join)
-@settings(max_examples=2, deadline=None)
+@settings(max_examples=1, deadline=None)
 @given(seed=st.integers(0, 500), norm=st.sampled_from(["fewest", "l1", "linf"]), margin=st.sampled_from([0.0, 0.1]))
 def test_no_point_that_all_models_desire_is_nearer(
     kinds: tuple[str, ...], domain: Any, seed: int, norm: Any, margin: float
@@ -117,7 +117,7 @@ def test_no_point_that_all_models_desire_is_nearer(
     assert found.proven or domain == "auto"
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=1, deadline=None)
 @given(seed=st.integers(0, 500), low=st.sampled_from([0.3, 0.45, 0.6]), norm=st.sampled_from(["fewest", "l1"]))
 @example(seed=1, low=0.45, norm="l1")
 def test_a_band_of_trees_and_sums_together_is_proven_between_values(seed: int, low: float, norm: Any) -> None:

@@ -103,9 +103,7 @@ def _describe(found: FoundChanges, changes: ChangeOptions, statistics: Statistic
             name: DomainSummary.from_feature(context.space[name]) for name in context.space.names if name in changed
         },
         scope=build_search_scope(context, changes.names, question.limits, question.query.k),
-        lazy_measures=LazyValue(
-            lambda: measure_counterfactuals(context, instance, nearest.items, question.row_cost)
-        ),
+        lazy_measures=LazyValue(lambda: measure_counterfactuals(context, instance, nearest.items, question.row_cost)),
     )
 
 
@@ -123,9 +121,9 @@ def _search_exactly(question: ChangeQuestion, options: SearchOptions, run: Run) 
     """
     joint = question.start_joint_search(run)
     if joint is not None:
-        found = find_joint_changes(joint[1], options.k)
-        if found.proven or found.stopped or (found.items and question.context.narrowed):
-            return FoundChanges(joint[0], found)
+        summed = find_joint_changes(joint[1], options.k)
+        if summed.proven or summed.stopped or (summed.items and question.context.narrowed):
+            return FoundChanges(joint[0], summed)
     try:
         for one in _iterate_contexts(question, options, is_joint=joint is not None):
             found = _refine(one, options, _find_nearest(one, run), run)
@@ -177,10 +175,18 @@ def _refine(question: ChangeQuestion, options: SearchOptions, found: CheapestFou
                 break
             question = finer
         found = _search_boxes(question, run)
-        if found.changes.stopped is not None or len(found.changes.items) < len(best.found.items):
-            break
-        best = FoundChanges(question, found.changes)
+        if found.changes.stopped is not None:
+            return replace(best, found=replace(best.found, stopped=found.changes.stopped))
+        if found.changes.proven or _is_nearer(question, found.changes, best.found):
+            best = FoundChanges(question, found.changes)
     return best
+
+
+def _is_nearer(question: ChangeQuestion, found: NearestChanges, earlier: NearestChanges) -> bool:
+    """Whether what was found has as many counterfactuals as before, and they cost less."""
+    measure = question.count_cost().measure_row
+    costs, others = ([measure(item.values) for item in one.items] for one in (found, earlier))
+    return len(costs) >= len(others) and costs < others
 
 
 def _search_boxes(question: ChangeQuestion, run: Run) -> CheapestFound:

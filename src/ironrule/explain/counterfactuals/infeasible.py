@@ -1,15 +1,16 @@
 """Why there is no counterfactual: a minimal set of restrictions that forbids every one.
 
-Restrictions are the declared roles of features, the constraints on changes, the permitted ranges, prices of infinity, the
-steps of a cost, and the features that are not among those that may vary. Whether some of them leave a counterfactual is one question to the exact oracle,
-which is told of constraints when it is compiled and of features that stay as a box. The set is found by deletion: each
-restriction in turn is left out; where there is no counterfactual without it, it stays out, else it is needed, and the
-counterfactual shows it. So at most one question is asked for each, and a short
-search for the nearest counterfactual without each that is needed. (Minimal unsatisfiable subsets by deletion: Bakker,
-Dikker, Tempelman and Wognum, "Diagnosing and solving over-determined constraint satisfaction problems", IJCAI 1993.)
+Restrictions are the declared roles of features, the constraints on changes, the permitted ranges, prices of infinity,
+the steps of a cost, and the features that are not among those that may vary. Whether some of them leave a
+counterfactual is one question to the exact oracle, which is told of constraints when it is compiled and of features
+that stay as a box. The set is found by deletion: each restriction in turn is left out; where there is no counterfactual
+without it, it stays out, else it is needed, and the counterfactual shows it. So at most one question is asked for each,
+and a short search for the nearest counterfactual without each that is needed. (Minimal unsatisfiable subsets by
+deletion: Bakker, Dikker, Tempelman and Wognum, "Diagnosing and solving over-determined constraint satisfaction
+problems", IJCAI 1993.)
 
 Where several sums must allow a change over whole intervals, their own search answers in place of the oracle
-(:mod:`.joint`).
+(:mod:`.joint`). Where an oracle leaves open what lies between two values, the search for the nearest is asked.
 """
 
 from __future__ import annotations
@@ -214,16 +215,21 @@ class _ForbiddingSearch:
         named = []
         for one in needed:
             witness = self.witnesses.get(id(one))
-            found = None if witness is None else self._find_nearest([other for other in needed if other is not one])
+            others = [other for other in needed if other is not one]
+            found = None if witness is None else self._find_nearest(others, self.cost)
             if found is None or not found.items:
                 named.append(NeededRestriction(one.describe(), witness))
             else:
                 named.append(NeededRestriction(one.describe(), found.items[0], found.proven, found.resolution))
         return tuple(named)
 
-    def _find_nearest(self, stated: Sequence[StatedRestriction]) -> Counterfactuals | None:
-        """The nearest counterfactual under these restrictions; None where nothing is left of the budget. Steps are part
-        of the cost by which it is nearest, whether they are among these or not.
+    def _keep_steps(self, stated: Sequence[StatedRestriction]) -> Cost:
+        """A cost that forbids what the steps among some restrictions forbid, and nothing else."""
+        return Cost(steps={one.stepped: self.cost.steps[one.stepped] for one in stated if one.stepped is not None})
+
+    def _find_nearest(self, stated: Sequence[StatedRestriction], cost: Cost) -> Counterfactuals | None:
+        """The nearest counterfactual by a cost under these restrictions; None where nothing is left of the budget. The
+        steps of the cost count, whether they are among these or not, and so do its prices of infinity.
         """
         budget, meter = self.run.meter.budget, self.run.meter
         seconds = NEAREST_SECONDS if budget.seconds is None else min(NEAREST_SECONDS, budget.seconds - meter.elapsed)
@@ -236,7 +242,7 @@ class _ForbiddingSearch:
             replace(self.context, change_constraints=()),
             self.row,
             SearchOptions(k=1, budget=Budget(evaluations=evaluations, seconds=seconds)),
-            ChangeOptions(constraints=[*limits, *fixed], cost=self.cost),
+            ChangeOptions(constraints=[*limits, *fixed], cost=cost),
         )
         meter.calls += found.statistics.model_calls
         meter.evaluations += found.statistics.evaluations
@@ -267,12 +273,15 @@ class _ForbiddingSearch:
             point = verdict.points[0]
             self._confirm(case.embed(point[None, :]))
             return case.build_counterfactual(point)
+        if not context.narrowed and gaps is not None:  # one may lie between two values, where the nearest are searched
+            found = self._find_nearest(stated, self._keep_steps(stated))
+            if found is not None:
+                return found.items[0] if found.items else found.proven or None
         return None
 
     def _ask_sums(self, wide: ExplainerContext, stated: Sequence[StatedRestriction]) -> JointChange | None:
         """What sums over whole intervals allow under these restrictions; None where they cannot be searched."""
         constraints = [constraint for one in stated if one.stepped is None for constraint in one.constraints]
-        steps = {one.stepped: self.cost.steps[one.stepped] for one in stated if one.stepped is not None}
         fixed = {one.fixed for one in stated if one.fixed is not None}
         try:
             case = build_case(wide, self.row, constraints, own_model_only=True)
@@ -281,7 +290,7 @@ class _ForbiddingSearch:
                 raise
             return None
         box = build_change_box(case.components, [name for name in case.space.names if name not in fixed])
-        row_cost = build_row_cost(wide, case, Cost(steps=steps))
+        row_cost = build_row_cost(wide, case, self._keep_steps(stated))
         search = start_joint_search(wide, BoxQuery(case, box), row_cost, self.run)
         if search is None:
             return None

@@ -354,9 +354,7 @@ class JointChange:
     apart: float
 
 
-def start_joint_search(
-    context: ExplainerContext, query: BoxQuery, row_cost: RowCost, run: Run
-) -> JointChanges | None:
+def start_joint_search(context: ExplainerContext, query: BoxQuery, row_cost: RowCost, run: Run) -> JointChanges | None:
     """The search for the cheapest counterfactuals of such sums, in a context of :func:`widen_to_intervals`; None where
     constraints tie features together or compute with one, or where only the model itself can say what it decides on the
     row.

@@ -3,9 +3,9 @@
 The same model, data and space with another decision: the model is read and compiled for it once, and its outcomes of
 the past rows are what the model says now. The last few targets are kept. A feature may be an interval for the
 explainer's own outcome and not for a target: a band of a linear model's scores may lie between two values. Such a
-target is searched as sums (:mod:`.joint`), where that is possible, or else with each end of a band, and each model, read
-by itself (:func:`build_apart_context`). What neither can search, such as one of several classes, looks at the values
-seen alone, and proves nothing.
+target is searched as sums (:mod:`.joint`), where that is possible, or else with each end of a band, and each model,
+read by itself (:func:`build_apart_context`). What neither can search looks at the values seen alone, and nothing of it
+is proven.
 
 A robust counterfactual stays desired although scores move by a margin, and under other models too: it is one of the
 model that desires what all of these desire (:mod:`ironrule.model.joint_model`).
