@@ -18,7 +18,7 @@ from ironrule.explain.counterfactuals.options import (
     ChangeArguments,
     ChangeOptions,
     CounterfactualAlgorithm,
-    takes,
+    expand_options,
 )
 from ironrule.explain.options import DEFAULTS, SearchOptions
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
@@ -38,7 +38,7 @@ class CounterfactualMethods:
 
     _context: ExplainerContext
 
-    @takes(ChangeArguments)
+    @expand_options(ChangeArguments)
     def counterfactuals(
         self,
         row: Any,
@@ -71,7 +71,7 @@ class CounterfactualMethods:
         changes = ChangeOptions.from_arguments(features_to_vary, algorithm, **options)
         return find_counterfactuals(self._context, row, search, changes, progress)
 
-    @takes(ChangeArguments)
+    @expand_options(ChangeArguments)
     def counterfactuals_many(
         self,
         rows: Any = None,
@@ -131,7 +131,7 @@ class CounterfactualMethods:
         search = SearchOptions(k=1, budget=budget, seed=seed)
         return find_region(self._context, counterfactual, features, search, progress)
 
-    @takes(ChangeArguments)
+    @expand_options(ChangeArguments)
     def diverse_counterfactuals(
         self,
         row: Any,
@@ -158,7 +158,7 @@ class CounterfactualMethods:
             self._context, row, search, changes, spread=parse_spread(spread), progress=progress
         )
 
-    @takes(ChangeArguments)
+    @expand_options(ChangeArguments)
     def past_counterfactuals(
         self,
         row: Any,
@@ -176,7 +176,7 @@ class CounterfactualMethods:
         changes = ChangeOptions.from_arguments(features_to_vary, **options)
         return find_past_counterfactuals(self._context, row, SearchOptions(k=k), changes)
 
-    @takes(ChangeArguments)
+    @expand_options(ChangeArguments)
     def change_menu(
         self,
         row: Any,
@@ -200,7 +200,7 @@ class CounterfactualMethods:
             self._context, row, SearchOptions(budget=budget, seed=seed), changes, limit=limit, progress=progress
         )
 
-    @takes(ChangeArguments)
+    @expand_options(ChangeArguments)
     def group_changes(
         self,
         row: Any,
@@ -221,7 +221,7 @@ class CounterfactualMethods:
         search = SearchOptions(k=1, budget=budget, seed=seed)
         return build_group_menu(self._context, row, groups, search, changes=changes, progress=progress)
 
-    @takes(ChangeArguments)
+    @expand_options(ChangeArguments)
     def find_forbidding_restrictions(
         self,
         row: Any,
@@ -246,7 +246,7 @@ class CounterfactualMethods:
         search = SearchOptions(k=1, budget=budget, seed=seed)
         return find_forbidding_restrictions(self._context, row, search, changes, progress)
 
-    @takes(ChangeArguments)
+    @expand_options(ChangeArguments)
     def change_sets(
         self,
         row: Any,

@@ -140,7 +140,7 @@ class ChangeOptions:
         return hashlib.sha256(repr(sorted(parts.items())).encode()).hexdigest()
 
 
-def takes(arguments: Any) -> Callable[[_Method], _Method]:
+def expand_options(arguments: Any) -> Callable[[_Method], _Method]:
     """Give a method with ``**options: Unpack[arguments]`` a signature that names them one by one, with their defaults.
 
     So help and editors show them, and a name that is none of them is refused as in any other call.
