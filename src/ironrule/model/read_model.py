@@ -24,7 +24,7 @@ from ironrule.model.model_input import (
     raise_inexact_column,
     tabulate,
 )
-from ironrule.model.normal_form.conjunction import Conjunction
+from ironrule.model.normal_form.conjunction import ModelConjunction
 from ironrule.model.normal_form.network import Network
 from ironrule.model.normal_form.splits import ThresholdSplits
 from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Tree, TreeSplit, TreeSum
@@ -60,7 +60,7 @@ class TabulatedModel:
     def parts(self) -> tuple[TabulatedModel, ...]:
         """The models that are read together and stay apart, each with its own columns; of others the model itself."""
         form, columns = self.normal_form, self.columns
-        if not isinstance(form, Conjunction):
+        if not isinstance(form, ModelConjunction):
             return (self,)
         return tuple(
             TabulatedModel(part, TabulatedColumns(columns.features[first:end], columns.values[first:end]))
@@ -151,7 +151,7 @@ def _read_joint_model(joint: JointModel, black_box: BlackBox, space: Space, past
     if joint.shared is not None:
         shared = [read.normal_form for read in reads]
         spans = ((0, len(reads[0].columns.values)),) * len(shared)
-        return replace(reads[0], normal_form=Conjunction(tuple(shared), spans), members=reads)
+        return replace(reads[0], normal_form=ModelConjunction(tuple(shared), spans), members=reads)
     merged = None if joint.apart else _merge_sums(reads)
     if merged is not None:
         return replace(merged, members=reads)
@@ -178,7 +178,7 @@ def _keep_apart(joint: JointModel, reads: Sequence[TabulatedModel]) -> Tabulated
     features = np.concatenate([part.columns.features for part in parts])
     values = tuple(table for part in parts for table in part.columns.values)
     spans = tuple(zip([0, *ends[:-1]], ends, strict=True))
-    form = Conjunction(tuple(part.normal_form for part in parts), spans)
+    form = ModelConjunction(tuple(part.normal_form for part in parts), spans)
     return TabulatedModel(form, TabulatedColumns(features, values))
 
 

@@ -14,7 +14,7 @@ from ironrule.backends.backend import Backend, NearestRequest, OracleRequest
 from ironrule.backends.compiled_model import CompiledPart
 from ironrule.backends.conjunction.oracle import ConjunctionOracle
 from ironrule.model.intervals import Gaps, find_gaps
-from ironrule.model.normal_form.conjunction import Conjunction
+from ironrule.model.normal_form.conjunction import ModelConjunction
 from ironrule.model.protocol import NormalForm, Unreadable
 from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.protocol import Oracle
@@ -32,7 +32,7 @@ class CompiledConjunction:
 
 def is_conjunction(normal_form: NormalForm) -> bool:
     """Whether a normal form is of several models that stay apart."""
-    return isinstance(normal_form, Conjunction)
+    return isinstance(normal_form, ModelConjunction)
 
 
 def _list_own(backends: Sequence[Backend], read: TabulatedModel) -> tuple[Backend, ...]:
@@ -44,7 +44,7 @@ def _list_own(backends: Sequence[Backend], read: TabulatedModel) -> tuple[Backen
 
 def _find_used_columns(backends: Sequence[Backend], model: TabulatedModel) -> set[int]:
     """The columns that one of the parts uses."""
-    assert isinstance(model.normal_form, Conjunction)
+    assert isinstance(model.normal_form, ModelConjunction)
     used = set[int]()
     for (first, _), read in zip(model.normal_form.spans, model.parts, strict=True):
         used |= {first + column for column in _list_own(backends, read)[0].find_used_columns(read)}

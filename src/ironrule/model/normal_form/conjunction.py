@@ -1,4 +1,4 @@
-"""Several decisions that must all be desired, each in a normal form of its own: :class:`Conjunction`.
+"""Several decisions that must all be desired, each in a normal form of its own: :class:`ModelConjunction`.
 
 Sums of trees are joined into one sum with all margins, and so are margins over the outputs of one network. What cannot
 be joined so (a network and a forest, two networks, linear models whose sums pull a number both ways) stays apart here,
@@ -18,7 +18,7 @@ from ironrule.model.protocol import NormalForm, Unreadable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Conjunction:
+class ModelConjunction:
     """A point is desired where every part desires it. ``spans`` has for every part its columns among all that are seen:
     the first one, and one beyond the last; parts may see the same columns.
     """
