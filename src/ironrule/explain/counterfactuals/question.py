@@ -112,7 +112,7 @@ def build_question(
     limits = list_limits(context, changes)
     context = extend_to_options(context, row, options, changes)
     query, row_cost = _build_query(context, row, changes, limits, options.k)
-    return ChangeQuestion(context, row, changes, limits, query, row_cost)
+    return ChangeQuestion(context, row, changes=changes, limits=limits, query=query, row_cost=row_cost)
 
 
 def build_apart_question(
