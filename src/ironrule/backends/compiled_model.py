@@ -19,7 +19,7 @@ from ironrule.model.blackbox import BlackBox, ModelSet
 from ironrule.model.decision import DecisionTarget
 from ironrule.model.model_input import TabulatedColumns, compute_model_input
 from ironrule.model.pipeline import FinalEstimator, build_final_estimator, split_pipeline
-from ironrule.model.protocol import NormalForm, Unreadable
+from ironrule.model.protocol import Model, NormalForm, Unreadable
 from ironrule.model.read_model import TabulatedModel, read_models
 from ironrule.model.readers.registry import get_input_conversion
 from ironrule.model.saved_model import SavedModel
@@ -40,6 +40,24 @@ class CompiledPart(NamedTuple):
 
     backends: tuple[Backend, ...]
     alternatives: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadDecisions:
+    """Decides points by what was read of a model, and asks the model itself where rounding could turn that."""
+
+    part: CompiledPart
+    model: Model
+
+    def desired(self, points: Points) -> BoolArray:
+        """Which points have the desired outcome."""
+        possible, sure = self.part.backends[0].decide_points(self.part.alternatives, points)
+        unsure = possible & ~sure
+        if not unsure.any():
+            return sure
+        answers = sure.copy()
+        answers[unsure] = self.model.desired(points[unsure])
+        return answers
 
 
 @dataclass(frozen=True, slots=True, eq=False)

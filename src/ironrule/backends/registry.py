@@ -1,9 +1,10 @@
 """The registry of backends, and which of them serves a model that can be read.
 
 A single decision tree without constraints is served by its leaves, sums of trees by branch and bound over cells,
-networks by bound propagation over boxes. A new backend is a folder beside these, with a value that says what it can do
-(:class:`~ironrule.backends.backend.Backend`), and one line in :data:`BACKENDS`. A rule that must hold for models of
-different kinds is put to one exact oracle after the other (:class:`JointOracle`).
+networks by bound propagation over boxes, models that are read side by side by all of these together. A new backend is a
+folder beside these, with a value that says what it can do (:class:`~ironrule.backends.backend.Backend`), and one line
+in :data:`BACKENDS`. A rule that must hold for models of different kinds is put to one exact oracle after the other
+(:class:`JointOracle`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from ironrule.arrays import Points
 from ironrule.backends.backend import Backend, NearestRequest, OracleRequest
+from ironrule.backends.conjunction.backend import build_conjunction_backend
 from ironrule.backends.forest.backend import FOREST
 from ironrule.backends.nearest import NearestCounterfactuals, NearestSearch
 from ironrule.backends.network.backend import NETWORK
@@ -43,7 +45,8 @@ if TYPE_CHECKING:
     from ironrule.backends.network.engine import BoundEngine
 
 
-BACKENDS: tuple[Backend, ...] = (TREE, FOREST, NETWORK)
+SINGLE_BACKENDS: tuple[Backend, ...] = (TREE, FOREST, NETWORK)
+BACKENDS: tuple[Backend, ...] = (*SINGLE_BACKENDS, build_conjunction_backend(SINGLE_BACKENDS))
 """Of several backends for one normal form, the first that can serves a request."""
 
 BOXES_PER_QUERY = 2_000_000

@@ -40,7 +40,7 @@ def list_rules(
     context = extend_to_named(context, options)
     search = RuleEnumeration(build_problem(context, row, options))
     items = _iterate_rules(context, search, minimum_only)
-    return Listing(items, search, search.problem.meter, _parse_limit(limit), progress)
+    return Listing(items, search, search.problem.meter, parse_limit(limit), progress)
 
 
 def _iterate_rules(context: ExplainerContext, search: RuleEnumeration, minimum_only: bool) -> Iterator[RankedRule]:
@@ -79,13 +79,11 @@ def list_changes(
     constraints: Sequence[Constraint] = (),
     complete: Callable[[ChangeSet], ChangeSet] | None = None,
 ) -> Listing[ChangeSet]:
-    """All minimal sets of features to change, smallest first, for a model that was read or can only be asked;
-    ``constraints`` on changes come on top of the explainer's own. ``complete`` adds to each what else is to be known.
+    """All minimal sets of features to change, smallest first, for a model that was read or can only be asked, under
+    these constraints on changes. ``complete`` adds to each what else is to be known.
     """
-    context, row = extend_to_row(context, row)
-    changing = (*context.change_constraints, *constraints)
-    context = extend_to_named(context, options, changing, () if features == "all" else as_list(features))
-    problem = build_problem(context, row, options, changing, own_model_only=True)
+    context = extend_to_named(context, options, constraints, () if features == "all" else as_list(features))
+    problem = build_problem(context, row, options, constraints, own_model_only=True)
     case, space = problem.case, problem.case.space
     names = space.names if features == "all" else as_list(features)
     varying = sum(1 << place for place in {space.index(name) for name in names})
@@ -97,7 +95,7 @@ def list_changes(
     search = ChangeEnumeration(replace(problem, oracle=oracle), varying, trusted)
     items = _iterate_changes(context, search)
     found = items if complete is None else map(complete, items)
-    return Listing(found, search, problem.meter, _parse_limit(limit), progress)
+    return Listing(found, search, problem.meter, parse_limit(limit), progress)
 
 
 def build_change_oracle(context: ExplainerContext, case: Case) -> Oracle:
@@ -119,7 +117,8 @@ def _iterate_changes(context: ExplainerContext, search: ChangeEnumeration) -> It
             yield ChangeSet(tuple(each.feature for each in counterfactual.changes), counterfactual, change.minimal)
 
 
-def _parse_limit(limit: int | None) -> int | None:
+def parse_limit(limit: int | None) -> int | None:
+    """The largest number of answers; raises InputError unless it is a positive integer or None."""
     try:
         return None if limit is None else parse_integer("limit", limit)
     except InputError:

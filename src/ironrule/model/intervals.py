@@ -143,12 +143,15 @@ def find_gaps(space: Space, reads: Sequence[TabulatedModel]) -> Gaps:
 
 def find_summed_features(tabulated_model: TabulatedModel) -> set[int]:
     """The features that a term of a model, or a network, speaks of; a column that is the same everywhere is of none."""
-    values = tabulated_model.columns.values
-    columns = {*range(len(values))}
-    if not _is_network(tabulated_model):
-        columns = {term.column for group in tabulated_model.tree_sum.groups for term in group.terms}
-    varying = (column for column in columns if (values[column] != values[column][0]).any())
-    return {int(tabulated_model.columns.features[column]) for column in varying}
+    found = set[int]()
+    for part in tabulated_model.parts:
+        values = part.columns.values
+        columns = {*range(len(values))}
+        if not _is_network(part):
+            columns = {term.column for group in part.tree_sum.groups for term in group.terms}
+        varying = (column for column in columns if (values[column] != values[column][0]).any())
+        found |= {int(part.columns.features[column]) for column in varying}
+    return found
 
 
 def _is_network(tabulated_model: TabulatedModel) -> bool:
@@ -250,11 +253,12 @@ def refine_space(
     numbers = [j for j, feature in enumerate(space.features) if feature.can_be_interval]
     reasons = {j: unordered.get(j) or _find_obstacle(space, reads, joint, j) for j in numbers}
     obstacles = {j: reason for j, reason in reasons.items() if reason is not None}
+    gridded = _find_gridded_features(reads, joint)
     # A constraint may tie features together such that none of them can be an interval: they are left out, and the
     # rest is tried again.
     while True:
         chosen = [j for j in numbers if j not in obstacles]
-        refined = _refine_chosen(space, models, reads, table, chosen)
+        refined = _refine_chosen(space, models, reads, table, chosen=chosen, gridded=gridded)
         broken = _find_unsafe_features(refined, find_gaps(refined, reads))
         if not broken:
             return RefinedSpace(refined, {space.names[j]: reason for j, reason in obstacles.items()})
@@ -271,8 +275,21 @@ def _find_unordered_features(space: Space, models: Sequence[Any], table: Table) 
     return found
 
 
+def _find_gridded_features(reads: Sequence[TabulatedModel], joint: Sequence[TabulatedModel]) -> set[int]:
+    """The features of which numbers are put into long gaps: those of networks, and all that sums speak of which pull a
+    number both ways and so stay apart. Their decision may turn anywhere, and only numbers of a domain can be named.
+    """
+    apart = [read for read in joint if len(read.parts) > 1]
+    return set().union(*(find_summed_features(read) for read in (*filter(_is_network, reads), *apart)))
+
+
 def _refine_chosen(
-    space: Space, models: Sequence[Any], reads: Sequence[TabulatedModel], table: Table, chosen: Sequence[int]
+    space: Space,
+    models: Sequence[Any],
+    reads: Sequence[TabulatedModel],
+    table: Table,
+    chosen: Sequence[int],
+    gridded: set[int],
 ) -> Space:
     """The space with the chosen features as intervals."""
     values: list[set[Any]] = [set(feature.values) for feature in space.features]
@@ -286,8 +303,7 @@ def _refine_chosen(
     for place in listed & {*chosen}:
         first, last = space.features[place].values[0], space.features[place].values[-1]
         values[place] = set(range(first, last + 1))
-    in_networks = set().union(*(find_summed_features(read) for read in reads if _is_network(read)))
-    for place in in_networks & {*chosen} - listed:
+    for place in gridded & {*chosen} - listed:
         values[place] |= _build_grid(replace(space.features[place], values=tuple(sorted(values[place]))))
     features = list(space.features)
     for place in chosen:
@@ -332,9 +348,9 @@ def _find_obstacle(
             else:
                 _require_monotone_terms(space, read, j)
                 _start_split_search(feature, j, read)
-        for read in joint:
-            if not _is_network(read):  # whose bounds hold for every number between
-                _require_monotone_terms(space, read, j)
+        for part in (part for read in joint for part in read.parts):
+            if not _is_network(part):  # whose bounds hold for every number between
+                _require_monotone_terms(space, part, j)
     except Unreadable as reason:
         return str(reason)
     return None

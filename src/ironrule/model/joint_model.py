@@ -66,13 +66,15 @@ class JointModel:
     """A classifier that answers True where all of its members desire a row.
 
     ``shared``: the one model that all members are of, if there is only one; tables are then laid out as for it.
-    ``target`` is what was asked for, before thresholds were moved.
+    ``target`` is what was asked for, before thresholds were moved. ``apart``: members are read one by one, and their
+    normal forms are not joined.
     """
 
     members: tuple[JointMember, ...]
     shared: Any = None
     classes_: tuple[bool, bool] = (False, True)
     target: DecisionTarget = JOINT_TARGET
+    apart: bool = False
 
     @property
     def feature_names_in_(self) -> Any:
@@ -104,6 +106,24 @@ class JointModel:
     def _compute_scores(self, table: Any) -> Float64Array:
         scored = [one.score(one.lay_out(table), len(table)) for one in self.members if one.score is not None]
         return np.asarray(np.min(scored, axis=0), dtype=np.float64)
+
+
+def split_bands(joint: JointModel) -> JointModel:
+    """The same decision with a member for each end of a band of scores, and members that stay apart: each of them has
+    one threshold, so that with a number it only turns once.
+    """
+    members = tuple(
+        replace(member, target=half, decision=build_target_decision(member.model, half))
+        for member in joint.members
+        for half in _split_band(member.target)
+    )
+    return replace(joint, members=members, apart=True)
+
+
+def _split_band(target: DecisionTarget) -> list[DecisionTarget]:
+    if target.upper is None or target.threshold is None:
+        return [target]
+    return [replace(target, upper=None), replace(target, threshold=None)]
 
 
 def list_joint_targets(

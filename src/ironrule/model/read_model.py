@@ -24,6 +24,8 @@ from ironrule.model.model_input import (
     raise_inexact_column,
     tabulate,
 )
+from ironrule.model.normal_form.conjunction import ModelConjunction
+from ironrule.model.normal_form.network import Network
 from ironrule.model.normal_form.splits import ThresholdSplits
 from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Tree, TreeSplit, TreeSum
 from ironrule.model.pipeline import split_pipeline
@@ -53,6 +55,17 @@ class TabulatedModel:
         if not isinstance(self.normal_form, TreeSum):
             raise Unreadable(f"a {self.normal_form.kind} is not a sum of trees")
         return self.normal_form
+
+    @property
+    def parts(self) -> tuple[TabulatedModel, ...]:
+        """The models that are read together and stay apart, each with its own columns; of others the model itself."""
+        form, columns = self.normal_form, self.columns
+        if not isinstance(form, ModelConjunction):
+            return (self,)
+        return tuple(
+            TabulatedModel(part, TabulatedColumns(columns.features[first:end], columns.values[first:end]))
+            for part, (first, end) in zip(form.parts, form.spans, strict=True)
+        )
 
     def reduce(self, reduced: ReducedSpace, used_columns: set[int]) -> TabulatedModel:
         """The same over some features of the space, among them those of all columns that are used: to the other columns
@@ -121,34 +134,76 @@ def _read_laid_out(
 
 
 def _read_joint_model(joint: JointModel, black_box: BlackBox, space: Space, past: Points) -> TabulatedModel:
-    """What several decisions all desire: of one model, in its own columns; else of sums of trees, in those of all."""
+    """What several decisions all desire: of one model, in its own columns; else in those of all. Sums of trees become
+    one sum, unless the members are to stay apart; networks with other models always stay apart.
+    """
     reads = tuple(
         _read_laid_out(one.model, black_box, space, past, target=one.target, lay_out=one.lay_out)
         for one in joint.members
     )
-    first, *others = reads
-    if joint.shared is not None:
-        form = first.normal_form
-        for read in others:
-            form = form.intersect(read.normal_form)
-        return replace(first, normal_form=form, members=reads)
-    values, features = [*first.columns.values], [first.columns.features]
-    total = _require_tree_sum(first)
-    for read in others:
-        total = total.intersect(_shift_columns(_require_tree_sum(read), len(values)))
-        values += read.columns.values
-        features.append(read.columns.features)
-    mixed = len({table.dtype.kind == "O" for table in values}) > 1
-    require_readable(not mixed, "some of the models see numbers alone, and others see texts too")
-    if (count := total.node_count) > MAX_NODES:
+    if (count := sum(read.normal_form.node_count for read in reads)) > MAX_NODES:
         raise Unreadable(f"their trees have {count:,} nodes together, and up to {MAX_NODES:,} are read so far")
-    return TabulatedModel(total, TabulatedColumns(np.concatenate(features), tuple(values)), reads)
+    if joint.shared is not None and not joint.apart:
+        form = reads[0].normal_form
+        for read in reads[1:]:
+            form = form.intersect(read.normal_form)
+        return replace(reads[0], normal_form=form, members=reads)
+    if joint.shared is not None:
+        shared = [read.normal_form for read in reads]
+        spans = ((0, len(reads[0].columns.values)),) * len(shared)
+        return replace(reads[0], normal_form=ModelConjunction(tuple(shared), spans), members=reads)
+    merged = None if joint.apart else _merge_sums(reads)
+    if merged is not None:
+        return replace(merged, members=reads)
+    return replace(_keep_apart(joint, reads), members=reads)
 
 
-def _require_tree_sum(read: TabulatedModel) -> TreeSum:
-    """The normal form of a sum of trees and terms; raises Unreadable for others, which are not joined so far."""
-    require_readable(isinstance(read.normal_form, TreeSum), "several models, one of which is a network")
-    return read.tree_sum
+def _keep_apart(joint: JointModel, reads: Sequence[TabulatedModel]) -> TabulatedModel:
+    """Members that no single normal form holds, side by side: the trees of all in one sum, where that is possible, the
+    margins of one network together, and every sum with terms by itself.
+    """
+    trees = [read for read in reads if isinstance(read.normal_form, TreeSum) and not _has_terms(read.normal_form)]
+    merged = _merge_sums(trees) if trees else None
+    parts = list[TabulatedModel]() if merged is None else [merged]
+    networks: dict[int, TabulatedModel] = {}
+    for member, read in zip(joint.members, reads, strict=True):
+        if isinstance(read.normal_form, Network):
+            earlier = networks.get(id(member.model))
+            form = read.normal_form if earlier is None else earlier.normal_form.intersect(read.normal_form)
+            networks[id(member.model)] = replace(read, normal_form=form)
+        elif merged is None or _has_terms(read.tree_sum):
+            parts.append(read)
+    parts += networks.values()
+    ends = np.cumsum([len(part.columns.values) for part in parts]).tolist()
+    features = np.concatenate([part.columns.features for part in parts])
+    values = tuple(table for part in parts for table in part.columns.values)
+    spans = tuple(zip([0, *ends[:-1]], ends, strict=True))
+    form = ModelConjunction(tuple(part.normal_form for part in parts), spans)
+    return TabulatedModel(form, TabulatedColumns(features, values))
+
+
+def _has_terms(tree_sum: TreeSum) -> bool:
+    return any(group.terms for group in tree_sum.groups)
+
+
+def _merge_sums(reads: Sequence[TabulatedModel]) -> TabulatedModel | None:
+    """Sums of trees and terms as one, over the columns of all; None where one is a network, where some see numbers and
+    others texts, or where they have too many alternatives together.
+    """
+    first, *others = reads
+    if not all(isinstance(read.normal_form, TreeSum) for read in reads):
+        return None
+    values, features, total = [*first.columns.values], [first.columns.features], first.tree_sum
+    try:
+        for read in others:
+            total = total.intersect(_shift_columns(read.tree_sum, len(values)))
+            values += read.columns.values
+            features.append(read.columns.features)
+    except Unreadable:
+        return None
+    if len({table.dtype.kind == "O" for table in values}) > 1:
+        return None
+    return TabulatedModel(total, TabulatedColumns(np.concatenate(features), tuple(values)))
 
 
 def _shift_columns(tree_sum: TreeSum, distance: int) -> TreeSum:
@@ -185,7 +240,7 @@ def list_member_reads(model: Any, read: TabulatedModel) -> list[tuple[Any, Tabul
     if not isinstance(model, JointModel):
         return [(model, read)]
     if model.shared is not None:
-        return [(model.shared, read)]
+        return [(model.shared, part) for part in read.parts]
     return [(member.model, own) for member, own in zip(model.members, read.members, strict=True)]
 
 

@@ -39,10 +39,6 @@ class CounterfactualsRequest:
     menu: bool = False
 
     def __post_init__(self) -> None:
-        if self.menu and self.changes.cost.steps:
-            hint = "leave out the menu, or the steps"
-            expected = "a request for a menu must have a cost without steps"
-            raise InputError(expected=expected, got="steps", hint=hint, code="no-menu")
         if self.region and self.changes.target is not None:
             expected = "a request for a region must have no target"
             raise InputError(expected=expected, got="a target", hint="leave out one of them", code="no-region")
@@ -115,7 +111,6 @@ def find_recorded_counterfactuals(
             request.row, budget=left, seed=options.seed, progress=False, **reached
         )
     if found.proven and not found.items:
-        reached["cost"] = replace(changes.cost, steps={})  # which are no restrictions that could be named
         searches["infeasibility"] = lambda left: explainer.find_forbidding_restrictions(
             request.row, budget=left, seed=options.seed, progress=False, **reached
         )

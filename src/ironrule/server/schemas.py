@@ -167,7 +167,7 @@ class CounterfactualsBody(RequestBody):
     target: TargetBody | None = Field(None, description="what to reach, if not the desired outcome")
     margin: float = Field(0.0, ge=0, allow_inf_nan=False)
     region: bool = Field(False, description="ranges around the first counterfactual in which any value would do")
-    menu: bool = Field(False, description="all minimal sets of features to change; for a cost without steps")
+    menu: bool = Field(False, description="all minimal sets of features to change")
     seed: int = Field(DEFAULTS.seed, ge=0, le=2**62)
     seconds: float | None = Field(None, gt=0, le=86400)
     evaluations: int | None = Field(None, gt=0, le=2**62)

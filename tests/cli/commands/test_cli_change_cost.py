@@ -117,11 +117,10 @@ def test_the_cost_of_the_project_file_counts_where_none_is_given(run):
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_command_that_has_no_use_for_the_cost_of_the_project_says_so_or_leaves_it(run, files: Files):
-    past = run("counterfactual", *CLERK, "--past")
-    assert past.code == 2
-    assert "--cost fewest sets aside" in past.err
-    assert run("counterfactual", *CLERK, "--past", "--cost", "fewest").code == 0
+def test_past_rows_are_chosen_by_the_cost_of_the_project_and_other_commands_leave_it(run, files: Files):
+    past = run("counterfactual", *CLERK, "--past", "--json")
+    assert "cost" in past.json
+    assert "cost" not in run("counterfactual", *CLERK, "--past", "--cost", "fewest", "--json").json
     assert run("batch", "--workers", "1", "--output", "plain").code == 0
     assert run("explain", "--row", str(files.denied), "--output", "why.json").code == 0
     assert run("report", "why.json", "--output", "why.html").code == 0

@@ -180,18 +180,27 @@ def test_more_than_counterfactuals_can_be_written_to_a_file(run, files: Files, t
     [
         (("--region", "--range", "income=7:8"), "--range"),
         (("--region", "--constraint", "cf.age >= x.age"), "--constraint"),
-        (("--diverse", "--above", "0.6"), "--above"),
-        (("--past", "--margin", "0.1"), "--margin"),
-        (("--menu", "--step", "income=2"), "--step"),
+        (("--region", "--above", "0.6"), "--above"),
+        (("--region", "--margin", "0.1"), "--margin"),
         (("--why-none", "--algorithm", "geco"), "--algorithm"),
-        (("--diverse", "--cost", "l1"), "--cost"),
-        (("--past", "--price", "age=2"), "--cost"),
     ],
 )
 def test_what_an_answer_does_not_know_is_refused(refused, files: Files, more: tuple[str, ...], named: str):
     error = refused("counterfactual", *files.ask(*more))
     assert f"{more[0]} must be asked for without" in error
     assert named in error
+
+
+@pytest.mark.parametrize("kind", ["--menu", "--why-none", "--diverse", "--past"])
+def test_every_kind_of_answer_obeys_steps_and_what_is_to_be_reached(run, files: Files, kind: str):
+    told = run(
+        "counterfactual", *files.ask(kind, "--step", "income=2", "--above", "0.6", "--cost", "l1", "--json")
+    ).json
+    assert (told["target"], told["cost"]["steps"]) == ({"above": 0.6}, {"income": 2.0})
+    found = told.get("counterfactuals") or [one["counterfactual"] for one in told.get("entries", [])]
+    assert found or kind == "--why-none"
+    moved = [one["after"] - one["before"] for each in found for one in each["changes"] if one["feature"] == "income"]
+    assert all(distance % 2 == 0 for distance in moved)
 
 
 def test_menus_and_restrictions_are_about_what_is_to_be_reached(run, files: Files):

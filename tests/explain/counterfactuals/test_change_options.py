@@ -15,12 +15,12 @@ LIMITS, GOAL = set(ChangeLimits.__annotations__), set(ChangeGoal.__annotations__
 METHODS: list[tuple[Callable[..., Any], set[str]]] = [
     (Explainer.counterfactuals, {"algorithm", "features_to_vary", *LIMITS, *GOAL}),
     (Explainer.counterfactuals_many, {"algorithm", "features_to_vary", *LIMITS, *GOAL}),
-    (Explainer.diverse_counterfactuals, {"features_to_vary", *LIMITS}),
-    (Explainer.past_counterfactuals, {"features_to_vary", *LIMITS}),
+    (Explainer.diverse_counterfactuals, {"features_to_vary", *LIMITS, *GOAL}),
+    (Explainer.past_counterfactuals, {"features_to_vary", *LIMITS, *GOAL}),
     (Explainer.change_menu, {"features_to_vary", *LIMITS, *GOAL}),
     (Explainer.group_changes, {*LIMITS, *GOAL}),
     (Explainer.find_forbidding_restrictions, {"features_to_vary", *LIMITS, *GOAL}),
-    (Explainer.change_sets, {"features_to_vary", *GOAL}),
+    (Explainer.change_sets, {"features_to_vary", *LIMITS, *GOAL}),
 ]
 
 
@@ -41,7 +41,7 @@ def test_the_common_arguments_are_all_that_a_search_can_be_told() -> None:
     }
 
 
-@pytest.mark.parametrize("option", ["permitted_ranges", "permitted_range", "algorithm"])
+@pytest.mark.parametrize("option", ["permitted_ranges", "algorithm"])
 def test_an_option_that_a_method_does_not_have_is_refused_by_its_name(option: str) -> None:
     nobody: Any = object()
     with pytest.raises(TypeError, match=rf"change_sets\(\) got an unexpected keyword argument '{option}'"):

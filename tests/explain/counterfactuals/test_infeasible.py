@@ -14,8 +14,9 @@ from hypothesis import assume, given, settings, strategies as st
 from sklearn.tree import DecisionTreeClassifier
 from small_models import AGES, DEBTS, JOBS, MODELS, list_points, make_case
 
+import ironrule
 from ironrule import Budget, Cost, Explainer, Infeasibility, Role
-from ironrule.errors import ConstraintError, InputError
+from ironrule.errors import ConstraintError
 from ironrule.results.changes.infeasibility import Restriction
 
 ROLES: dict[str, Callable[[Any, Any], Any]] = {
@@ -230,13 +231,26 @@ def test_without_a_restriction_the_nearest_counterfactual_is_named(
         assert prices[same].iloc[0] == pytest.approx(prices[allowed].min())
 
 
-def test_the_nearest_is_told_as_such_and_steps_are_refused() -> None:
+def test_the_nearest_is_told_as_such() -> None:
     explainer, row = make_explainer(roles={"age": "immutable"})
     found = explainer.find_forbidding_restrictions(row, permitted_range={"income": [1, 2]})
     assert [one.nearest for one in found.needed] == [True, True]
     assert "(nearest without it: income: 1 -> 3)" in str(found)
     assert found.to_dict()["needed"][0]["nearest"]
-    with pytest.raises(InputError, match="without steps"):
-        explainer.find_forbidding_restrictions(row, cost=Cost(steps={"income": 2}))
     dear = explainer.find_forbidding_restrictions(row, cost=Cost(prices={"income": math.inf}))
     assert [one.restriction.kind for one in dear.needed] == ["price", "role"]
+
+
+def test_steps_are_restrictions_too() -> None:
+    explainer, row = make_explainer()
+    own = int(explainer.counterfactuals(row, k=1).instance["income"])
+    cost, limits = Cost(steps={"income": 4}), {"income": [own, 4]}
+    options: dict[str, Any] = {"features_to_vary": ["income"], "permitted_range": limits, "cost": cost}
+    assert not explainer.counterfactuals(row, k=1, **options)
+    found = explainer.find_forbidding_restrictions(row, **options)
+    assert (found.proven, found.minimal) == (True, True)
+    told = {str(one.restriction): one.counterfactual for one in found.needed}
+    assert 0 < told["income: whole steps of 4"].values["income"] - own < 4
+    arguments = explainer._context.arguments
+    check = ironrule.check(found.to_json(), arguments.models[0], explainer._context.table.native, desired="yes")
+    assert check.status == "proven"

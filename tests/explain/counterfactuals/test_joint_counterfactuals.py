@@ -169,6 +169,45 @@ def test_over_intervals_no_point_of_a_grid_is_nearer_than_the_resolution(
     explain_case(case, case.list_points(40), cost, k)
 
 
+@pytest.mark.parametrize("kind", ["narrow band", "models with a margin", "class"])
+@pytest.mark.parametrize("whole", [True, False])
+@settings(max_examples=2, deadline=None)
+@given(seed=st.integers(0, 10_000), steps=st.sampled_from([{}, {"b": 2}]))
+def test_minimal_sets_groups_and_restrictions_are_those_of_all_points(
+    kind: str, whole: bool, seed: int, steps: dict[str, float]
+) -> None:
+    case = JointCase(seed, kind, whole=whole)
+    points = case.list_points(None if whole else 40)
+    denied = np.flatnonzero(~case.is_good(case.data))
+    if not len(denied):
+        return
+    row = int(denied[0])
+    own = case.data.iloc[row]
+    permitted = np.ones(len(points), dtype=bool) if not steps else ((points["b"] - own["b"]) % 2 == 0).to_numpy()
+    good = points[case.is_good(points) & permitted]
+    sets = {frozenset(np.array(NAMES)[changed]) for changed in (good != own).to_numpy()}
+    explainer = Explainer(case.models[0], case.data, **case.own)
+    menu = explainer.change_menu(row, cost=Cost(steps=steps), **case.options)
+    found = {frozenset(one.features) for one in menu}
+    for one in menu:
+        values = pd.DataFrame([dict(one.counterfactual.values)])[list(NAMES)].astype(case.data.dtypes.to_dict())
+        assert case.is_good(values)[0]
+        assert not steps or (values["b"][0] - own["b"]) % 2 == 0
+        assert not (one.minimal and any(some < {*one.features} for some in sets))
+    if menu.complete:
+        assert all(any(one <= some for one in found) for some in sets)
+    assert menu.complete or not whole
+    assert found == {one for one in sets if not any(two < one for two in sets)} or not whole
+    groups = explainer.group_changes(row, [["a"], ["b", "c"]], cost=Cost(steps=steps), **case.options)
+    for group in groups:
+        inside = any(some <= {*group.features} for some in sets)
+        assert group.counterfactual is not None or not (group.proven and inside)
+        assert group.proven or not whole
+    why = explainer.find_forbidding_restrictions(row, features_to_vary=["a"], cost=Cost(steps=steps), **case.options)
+    assert not (why.proven and frozenset("a") in sets)
+    assert why.proven == (frozenset("a") not in sets) or not whole
+
+
 @pytest.mark.parametrize(
     ("kind", "seed", "cost"), [("band", 1, "l1"), ("models", 2, "fewest"), ("regression", 3, "linf")]
 )

@@ -12,8 +12,10 @@ import pandas as pd
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 from small_models import AGES, DEBTS, MODELS, list_points, make_case
 
+import ironrule
 from ironrule import Budget, ChangeMenu, Cost, Explainer, Target
 from ironrule.errors import InputError, SpaceError
 from ironrule.rule.cost import COST_NORMS
@@ -197,18 +199,22 @@ def test_menus_groups_and_change_sets_are_about_what_is_to_be_reached(kind: str,
         assert one.cost == (pytest.approx(min(inside)) if inside else None)
 
 
-def test_a_menu_for_what_may_lie_between_values_claims_nothing() -> None:
-    """A band of a linear model's scores: only values that were seen are searched, so there may be smaller sets."""
+def test_a_menu_for_what_lies_between_values_is_searched_and_proven_there() -> None:
+    """A band of a linear model's scores that no value of ``a`` has, but numbers between two of them."""
     table = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0, 4.0] * 4, "b": [0.0, 1.0] * 10})
     model = LogisticRegression().fit(table, table["a"] + table["b"] > 2.5)
     explainer = Explainer(model, table, desired=True)
     low, high = model.predict_proba(pd.DataFrame({"a": [1.3, 1.6], "b": [0.0, 0.0]}))[:, 1]
     band = Target(above=low, at_most=high)
-    menu = explainer.change_menu({"a": 0.0, "b": 0.0}, target=band)
-    assert not menu.complete
-    assert not any(one.proven or one.minimal for one in menu)
-    why = explainer.find_forbidding_restrictions({"a": 0.0, "b": 0.0}, features_to_vary=["a"], target=band)
-    assert not why.proven
+    row = {"a": 0.0, "b": 0.0}
+    menu = explainer.change_menu(row, target=band)
+    assert menu.complete
+    assert [(one.features, one.proven, one.minimal) for one in menu] == [(("a",), True, True)]
+    assert 1.3 < menu[0].counterfactual.values["a"] < 1.31
+    assert [one.features for one in explainer.change_sets(row, target=band)] == [("a",)]
+    assert not explainer.find_forbidding_restrictions(row, features_to_vary=["a"], target=band).restrictions
+    why = explainer.find_forbidding_restrictions(row, features_to_vary=["b"], target=band)
+    assert (why.proven, why.minimal, [one.feature for one in why.restrictions]) == (True, True, ["a"])
 
 
 def test_what_is_reached_is_told_with_the_menu() -> None:
@@ -231,18 +237,41 @@ def test_a_cost_is_shown_with_the_menu() -> None:
     assert priced.to_dict()["cost"] == cost.to_dict()
 
 
-def test_steps_are_for_groups_and_not_for_menus() -> None:
+@pytest.mark.parametrize("kind", ["boosting", "logistic", "network"])
+@settings(max_examples=2, deadline=None)
+@given(seed=st.integers(0, 1_000), step=st.sampled_from([2, 3]))
+def test_sets_of_changes_by_steps_are_those_that_the_steps_allow(kind: str, seed: int, step: int) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model, points = make_case(kind, seed)
+    assume(len({*model.predict(points)}) == 2)
+    explainer = Explainer(model, points, desired="yes", domain="seen")
+    row = int(explainer.row_numbers[~explainer.outcomes][0])
+    own = points.iloc[row]
+    cost = Cost(steps={"age": step, "debt": 2})
+    best = find_best(
+        model, own, lambda some: ((some["age"] - own["age"]) % step == 0) & ((some["debt"] - own["debt"]) % 2 == 0)
+    )
+    minimal = {one: least for one, least in best.items() if not any(other < one for other in best)}
+    menu = explainer.change_menu(row, cost=cost)
+    assert menu.complete
+    assert {frozenset(one.features): one.distance for one in menu} == pytest.approx(minimal)
+    assert all(one.minimal and one.proven for one in menu)
+    assert {frozenset(one.features) for one in explainer.change_sets(row, cost=cost)} == set(minimal)
+
+
+def test_steps_go_to_numbers_that_no_past_row_has_and_names_are_checked() -> None:
     explainer, row, _ = make_menu()
-    cost = Cost(steps={"age": 2})
-    with pytest.raises(InputError, match="without steps"):
-        explainer.change_menu(row, cost=cost)
-    (found,) = explainer.group_changes(row, [["age"]], cost=cost)
-    for change in found.counterfactual.changes if found.counterfactual is not None else ():
-        assert (change.after - change.before) % 2 == 0
-    with pytest.raises(InputError, match="without steps"):
-        explainer.change_sets(row, cost=cost)
     with pytest.raises(SpaceError):
         explainer.change_menu(row, cost=Cost(prices={"wage": 2}))
+    table = pd.DataFrame({"income": [0.0, 1.0, 2.0, 3.0, 4.0] * 4, "b": [0.0, 1.0] * 10})
+    model = DecisionTreeClassifier(max_depth=1).fit(table, table["income"] > 2.2)
+    menu = Explainer(model, table, desired=True).change_menu(
+        {"income": 0.2, "b": 0.0}, cost=Cost(steps={"income": 0.8})
+    )
+    assert menu.complete
+    assert [one.counterfactual.values["income"] for one in menu] == [pytest.approx(2.6)]
+    assert ironrule.check(menu.to_json(), model, table, desired=True).status == "proven"
 
 
 def make_menu() -> tuple[Explainer, int, ChangeMenu]:

@@ -127,18 +127,17 @@ def test_a_menu_is_of_the_cost_and_for_what_is_to_be_reached(
     assert (model.predict_proba(table)[:, place] > threshold).all()
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        ({"menu": True, "cost": {"steps": {"credit_amount": 50}}}, "no-menu"),
-        ({"region": True, "target": {"above": 0.6}}, "no-region"),
-    ],
-)
-def test_what_would_not_be_true_of_a_menu_or_a_region_is_refused(
-    client: httpx.Client, body: dict[str, Any], code: str
-) -> None:
-    answer = client.post("/api/counterfactuals", json={"row": DENIED, **body})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (422, code)
+def test_a_menu_obeys_steps(client: httpx.Client) -> None:
+    entries = ask_by_api(client, menu=True, cost={"steps": {"credit_amount": 500}})["menu"]["entries"]
+    changes = [change for one in entries for change in one["counterfactual"]["changes"]]
+    moved = [one["after"] - one["before"] for one in changes if one["feature"] == "credit_amount"]
+    assert moved
+    assert all(distance % 500 == 0 for distance in moved)
+
+
+def test_a_region_of_another_target_is_refused(client: httpx.Client) -> None:
+    answer = client.post("/api/counterfactuals", json={"row": DENIED, "region": True, "target": {"above": 0.6}})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "no-region")
 
 
 def test_the_page_shows_what_changes_and_how_far(client: httpx.Client) -> None:
@@ -200,11 +199,10 @@ def test_the_button_repeats_ranges_and_a_margin_of_the_api(client: httpx.Client)
     assert second["menu"]["margin"] == 0.05
 
 
-def test_there_is_no_button_where_there_can_be_no_menu(client: httpx.Client) -> None:
+def test_the_button_repeats_steps(client: httpx.Client) -> None:
     where = ask_by_form(client, steps="credit_amount=50")
-    assert not client.get(f"{where}.json").json()["can_have_menu"]
-    answer = client.post(f"{where}/menu", headers={"accept": "application/json"})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "no-menu")
+    menu = press_menu_button(client, client.get(where).text)
+    assert client.get(f"{menu}.json").json()["menu"]
 
 
 def test_suggested_changes_are_the_cheapest_by_the_cost_of_the_request(client: httpx.Client) -> None:

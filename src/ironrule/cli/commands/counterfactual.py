@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from ironrule.rule.counterfactual import Counterfactual
     from ironrule.space.space import Space
 
-PLAIN_OPTIONS = ("features_to_vary", "permitted_range", "constraints")  # what every kind of answer takes
-REACHING = ("menu", "why_none")  # what more there is for a target, a margin and further models
-COST_NAMES = "--cost and the options beside it"
 DEFAULT_SPREAD = 0.1
 NAME, HELP = "counterfactual", "find the changes that would have reversed the decision"
 
@@ -116,17 +113,14 @@ def _require_known_answer(options: argparse.Namespace) -> None:
     chosen = next((name for name in kinds if getattr(options, name) not in (None, False)), None)
     if chosen is None:
         return
-    cost = shared.build_cost(options)
     others = {
         "--rows": options.rows is not None,
         "--all": options.all,
-        "--reach, --above and --at-most": chosen not in REACHING and _has_target(options),
-        "--margin and --models": chosen not in REACHING and _is_robust(options),
+        "--reach, --above and --at-most": chosen == "region" and _has_target(options),
+        "--margin and --models": chosen == "region" and _is_robust(options),
         "--algorithm": options.counterfactual_algorithm != "auto",
         "--constraint": chosen == "region" and options.constraint,
         "--range": chosen == "region" and options.range,
-        "--step": chosen != "region" and cost.steps,
-        COST_NAMES: chosen in ("diverse", "past") and not cost.is_usual,
     }
     given = [name for name, value in others.items() if value]
     if given:
@@ -134,8 +128,6 @@ def _require_known_answer(options: argparse.Namespace) -> None:
         hint = (
             "put limits for regions into the roles of a space file" if given[0] in ("--constraint", "--range") else None
         )
-        if given[0] in ("--step", COST_NAMES) and "change_cost" in options.project_options:
-            hint = "the project file has a change_cost, which --cost fewest sets aside"
         raise InputError(expected=f"{option} must be asked for without {given[0]}", got="both", hint=hint)
 
 
@@ -218,8 +210,7 @@ def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> Command
     files = read_files(options)
     explainer, row = prepare_row(options, files, wanted, any_outcome=_has_target(options) or _is_robust(options))
     changes = _build_change_options(options, explainer.space, files.model)
-    plain = {name: value for name, value in changes.to_kwargs().items() if name in PLAIN_OPTIONS}
-    reaching = plain | {name: getattr(changes, name) for name in ("cost", "target", "margin", "models")}
+    reaching = {name: value for name, value in changes.to_kwargs().items() if name != "algorithm"}
     limits: dict[str, Any] = {"budget": search.budget, "seed": search.seed}
     if options.menu:
         with show_spinner():
@@ -229,12 +220,12 @@ def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> Command
         return CommandResult(view, menu.to_dict, output, format_json_file(menu.to_dict()))
     if options.diverse is not None:
         with show_spinner():
-            apart = explainer.diverse_counterfactuals(row, search.k, spread=options.diverse, **limits, **plain)
+            apart = explainer.diverse_counterfactuals(row, search.k, spread=options.diverse, **limits, **reaching)
         view = render_counterfactuals(apart, nearest="each is the nearest that differs so from all above")
         view = _add_guessed_roles(view, options, explainer.space, apart)
         return CommandResult(view, apart.to_dict, output, format_json_file(apart.to_dict()))
     if options.past:
-        past = explainer.past_counterfactuals(row, search.k, **plain)
+        past = explainer.past_counterfactuals(row, search.k, **reaching)
         return CommandResult(render_counterfactuals(past), past.to_dict, output, format_json_file(past.to_dict()))
     if options.why_none:
         with show_spinner():
@@ -244,7 +235,7 @@ def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> Command
         found = explainer.counterfactuals(row, search.k, **limits, **changes.to_kwargs())
         regions = [explainer.counterfactual_region(one, **limits) for one in found] if options.region else None
         reason = None
-        if found.proven and not found and not changes.cost.steps:
+        if found.proven and not found:
             reason = explainer.find_forbidding_restrictions(row, **limits, **reaching)
     document = found.to_dict()
     if regions is not None:

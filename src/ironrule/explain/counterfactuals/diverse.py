@@ -20,18 +20,22 @@ from typing import Any
 
 import numpy as np
 
+from ironrule.arrays import Float64Array, Points
 from ironrule.errors import ConstraintError, InputError, describe_value
-from ironrule.explain.context import ExplainerContext, decide_row
+from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.bounds import extend_to_bounds
+from ironrule.explain.counterfactuals.costs.row_cost import build_row_cost
 from ironrule.explain.counterfactuals.find import find_counterfactuals
 from ironrule.explain.counterfactuals.options import ChangeOptions
-from ironrule.explain.counterfactuals.permitted import build_change_box, list_changing_constraints, require_changeable
-from ironrule.explain.extend import extend_to_row
+from ironrule.explain.counterfactuals.permitted import build_change_box
+from ironrule.explain.counterfactuals.question import extend_to_steps, list_limits, reach
 from ironrule.explain.options import SearchOptions, parse_budget
 from ironrule.explain.query import build_case, build_statistics, extend_to_named
 from ironrule.model.decision import is_finite_number
 from ironrule.oracles.geco.candidates import InstanceDistance, NormWeights
+from ironrule.oracles.protocol import Case
 from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.rule.cost import Cost
 from ironrule.rule.counterfactual import Change, Counterfactual
 from ironrule.space.constraints.parser import parse_constraint
 from ironrule.space.constraints.syntax import Constraint, Reference, Subject, format_literal
@@ -56,8 +60,9 @@ def find_diverse_counterfactuals(
     progress: bool | None = False,
 ) -> Counterfactuals:
     """Up to k counterfactuals, each the nearest that is far enough from the earlier ones, within one budget."""
+    context, row = reach(context, row, changes, progress)
+    asked, changes = changes, changes.without_goal()
     meter, searches, items = options.start_meter(), list[Counterfactuals](), list[Counterfactual]()
-    context, row = extend_to_row(context, row)
     apart, is_last_proven = list[Constraint](), True
     budget = parse_budget(options.budget)
     while len(items) < options.k:
@@ -72,7 +77,7 @@ def find_diverse_counterfactuals(
         except ConstraintError as error:  # nothing is far enough from all of them, at least among the values of domains
             if not searches or error.code != "unsatisfiable-constraints":
                 raise
-            is_last_proven = context.gaps is None
+            is_last_proven = context.gaps is None and not context.narrowed
             break
         searches.append(found)
         if not found.items:
@@ -90,6 +95,9 @@ def find_diverse_counterfactuals(
         statistics=replace(first.statistics, seconds=meter.elapsed, stopped=searches[-1].statistics.stopped),
         proven=is_last_proven and all(found.proven for found in searches),
         resolution=max(found.resolution for found in searches),
+        target=asked.target,
+        margin=asked.margin,
+        further_models=len(asked.models),
         domains={name: domain for found in searches for name, domain in found.domains.items()},
     )
 
@@ -126,13 +134,11 @@ def _build_distance_constraint(context: ExplainerContext, changes: Sequence[Chan
 def find_past_counterfactuals(
     context: ExplainerContext, row: Any, options: SearchOptions, changes: ChangeOptions
 ) -> Counterfactuals:
-    """The nearest past rows with the desired outcome that may be changed to, nearest first, all different."""
-    context, row = extend_to_row(context, row)
-    require_changeable(context, changes.names or ())
-    changing = (*context.change_constraints, *list_changing_constraints(context, changes))
-    context = extend_to_named(
-        context, options, changing, context.space.names
-    )  # a past row has a value of every feature
+    """The nearest past rows that have what is to be reached and may be changed to, nearest first, all different."""
+    context, row = reach(context, row, changes)
+    changing = list_limits(context, changes)
+    # A past row has a value of every feature.
+    context = extend_to_named(extend_to_steps(context, row, changes.cost), options, changing, context.space.names)
     meter = options.start_meter()
     case = build_case(context, row, changing, own_model_only=True)
     box = build_change_box(case.components, changes.names)
@@ -141,9 +147,25 @@ def find_past_counterfactuals(
     past = points.points(places)
     past = past[box.contains(past)]
     past = np.unique(past[case.feasible.admits(past)], axis=0)
-    distance = InstanceDistance.build(case.space, case.instance, NormWeights())
-    order = np.argsort(distance.table[distance.starts + past].sum(axis=1), kind="stable")[: options.k]
-    items = tuple(map(case.build_counterfactual, past[order]))
-    instance = context.space.decode_row(decide_row(context, row)[0])
-    statistics = build_statistics(meter, "PastRows", options.seed, None)
-    return Counterfactuals(instance, items, statistics, confirmed=context.is_confirmed)
+    costs = _measure_past_rows(context, case, past, changes.cost)
+    order = np.argsort(costs, kind="stable")[: options.k]
+    items = tuple(map(case.build_counterfactual, past[order[np.isfinite(costs[order])]]))
+    return Counterfactuals(
+        context.space.decode_row(case.user_instance),
+        items,
+        build_statistics(meter, "PastRows", options.seed, None),
+        cost=changes.cost,
+        target=changes.target,
+        margin=changes.margin,
+        further_models=len(changes.models),
+        confirmed=context.is_confirmed,
+    )
+
+
+def _measure_past_rows(context: ExplainerContext, case: Case, past: Points, cost: Cost) -> Float64Array:
+    """What it costs to become a past row: by the usual cost the sum of distances, since all features may differ."""
+    if cost.is_usual:
+        distance = InstanceDistance.build(case.space, case.instance, NormWeights())
+        return np.asarray(distance.table[distance.starts + past].sum(axis=1), dtype=np.float64)
+    table = build_row_cost(context, case, cost).table
+    return np.array([table.measure_point(point) for point in past], dtype=np.float64)

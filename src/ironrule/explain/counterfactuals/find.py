@@ -6,25 +6,24 @@ is used where the model can be read, GeCo otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ironrule.backends.conjunction.backend import is_conjunction
 from ironrule.errors import InputError
-from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row
+from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.additive import NearestChanges, find_additive_changes
 from ironrule.explain.counterfactuals.changed_rows import UnconfirmedRows
-from ironrule.explain.counterfactuals.costs.by_cost import find_cheapest_changes, order_by_cost
-from ironrule.explain.counterfactuals.costs.row_cost import (
-    RowCost,
-    build_row_cost,
-    check_cost_names,
-    list_price_constraints,
-    list_stepped_numbers,
+from ironrule.explain.counterfactuals.costs.by_cost import (
+    CheapestFound,
+    find_cheapest_changes,
+    find_cheapest_in_boxes,
+    order_by_cost,
 )
-from ironrule.explain.counterfactuals.joint import find_joint_changes, widen_to_intervals
+from ironrule.explain.counterfactuals.joint import find_joint_changes
 from ironrule.explain.counterfactuals.measures import measure_counterfactuals
 from ironrule.explain.counterfactuals.nearest import (
     describe_changes,
@@ -34,22 +33,30 @@ from ironrule.explain.counterfactuals.nearest import (
     make_readable,
 )
 from ironrule.explain.counterfactuals.options import ChangeOptions
-from ironrule.explain.counterfactuals.permitted import build_change_box, list_changing_constraints, require_changeable
-from ironrule.explain.counterfactuals.targets import build_reached_context, build_search_scope
-from ironrule.explain.extend import extend_to_numbers, extend_to_row
+from ironrule.explain.counterfactuals.question import ChangeQuestion, build_apart_question, build_question
+from ironrule.explain.counterfactuals.targets import build_search_scope
 from ironrule.explain.options import SearchOptions
-from ironrule.explain.query import build_case, build_statistics, extend_to_named
+from ironrule.explain.query import build_statistics
 from ironrule.model.protocol import Unreadable
-from ironrule.model.read_model import TabulatedModel
 from ironrule.model.reduced_model import embed_model
 from ironrule.oracles.combine import verify_oracle
 from ironrule.oracles.protocol import BoxQuery, Run, UserOracle
 from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.results.explanation import Statistics
 from ironrule.results.scope import DomainSummary
-from ironrule.rule.cost import Cost
 from ironrule.rule.counterfactual import LazyValue
-from ironrule.space.constraints.syntax import Constraint
-from ironrule.space.feature import Value
+
+REFINEMENTS = 6  # searches box by box where too much is open, each after further numbers joined the domains
+QUESTIONS = 3_000  # asked in one of them for one counterfactual
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FoundChanges:
+    """What a search has found, the question as it was asked in the end, and the name of the search."""
+
+    question: ChangeQuestion
+    found: NearestChanges
+    name: str = "Nearest"
 
 
 def find_counterfactuals(
@@ -59,106 +66,160 @@ def find_counterfactuals(
     changes: ChangeOptions,
     progress: bool | None = False,
     *,
-    between_values: bool = True,
     unconfirmed: UnconfirmedRows | None = None,
 ) -> Counterfactuals:
     """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on.
 
-    ``between_values``: for a target whose space keeps the values seen, numbers between them are tried all the same.
     ``unconfirmed``: where what is found waits until the model is asked about the answers for many rows together.
     """
-    if isinstance(row, EncodedRow) and (changes.target is not None or changes.cost.steps or changes.is_robust):
-        row = context.space.decode_row(row.codes)  # the domains may become others
-    context, row = extend_to_row(build_reached_context(context, changes, progress), row)
-    require_changeable(context, changes.names or ())
-    check_cost_names(context.space, changes.cost)
-    forbidden = list_price_constraints(changes.cost)
-    changing = (*context.change_constraints, *list_changing_constraints(context, changes), *forbidden)
-    context = _extend_to_steps(context, row, changes.cost)
-    context = extend_to_named(context, options, changing, changes.names or ())
-    query, row_cost = _build_query(context, row, changes, changing, options.k)
-    tabulated_model = _choose_tabulated_model(changes.algorithm, context)
+    question = build_question(context, row, options, changes, progress)
+    is_exact = _can_search_exactly(changes.algorithm, question.context)
     meter = options.start_meter()
-    run, name = Run(meter, np.random.default_rng(options.seed)), "Nearest"
+    run = Run(meter, np.random.default_rng(options.seed))
     with meter.watch(progress):
-        found = None
-        wide = widen_to_intervals(context) if between_values and tabulated_model is not None else None
-        if wide is not None:
-            wide_query, wide_cost = _build_query(wide, row, changes, changing, options.k)
-            exact_cost = wide_cost or build_row_cost(wide, wide_query.case, changes.cost)
-            found = find_joint_changes(wide, wide_query, exact_cost, run)
-            if found is not None and (found.proven or found.stopped or (found.items and context.narrowed)):
-                context, query, row_cost = wide, wide_query, wide_cost
-            else:
-                found = None
-        if found is None and tabulated_model is not None:
-            try:
-                found = _find_exactly(context, tabulated_model, query, row_cost, run)
-            except Unreadable as reason:  # constraints on what may change that are too intricate
-                if changes.algorithm == "exact":
-                    statement = f"exact counterfactuals are not available here: {reason}"
-                    hint = "use algorithm='geco'"
-                    raise InputError(statement, hint=hint, code="exact-counterfactuals-unavailable") from None
-        if found is None and changes.oracle is not None:
-            quick = _ask_final_estimator(context, query)
-            nearest, name = find_by_oracle(verify_oracle(changes.oracle), quick, run), type(changes.oracle).__name__
-            found = NearestChanges(
-                tuple(map(query.case.build_counterfactual, nearest.points)), False, nearest.stopped, 0
-            )
-        elif found is None:
-            nearest, name = find_by_geco(_ask_final_estimator(context, query), run), "GeCo"
-            found = describe_changes(context, query, nearest, run)
+        found = _search_exactly(question, options, run) if is_exact else None
+        found = found or _search_by_asking(question, run)
+        context, row_cost, nearest = found.question.context, found.question.row_cost, found.found
         if row_cost is not None:
-            found = replace(found, items=order_by_cost(found.items, row_cost))
-        found = make_readable(context, query, found, run, row_cost)
+            nearest = replace(nearest, items=order_by_cost(nearest.items, row_cost))
+        nearest = make_readable(context, found.question.query, nearest, run, row_cost)
     if context.narrowed:  # nothing was asked about other numbers than those seen
-        found = replace(found, proven=False, resolution=0.0)
+        nearest = replace(nearest, proven=False, resolution=0.0)
     if context.compiled_model is not None:
         waiting = UnconfirmedRows() if unconfirmed is None else unconfirmed
-        waiting.add(context, found.list_unasked_rows())
+        waiting.add(context, nearest.list_unasked_rows())
         if unconfirmed is None:
             waiting.confirm()
-    statistics = build_statistics(meter, name, options.seed, found.stopped)
-    instance = context.space.decode_row(query.case.user_instance)
-    changed = {change.feature for item in found.items for change in item.changes}
-    domains = {name: DomainSummary.from_feature(context.space[name]) for name in context.space.names if name in changed}
+    statistics = build_statistics(meter, found.name, options.seed, nearest.stopped)
+    return _describe(replace(found, found=nearest), changes, statistics)
+
+
+def _describe(found: FoundChanges, changes: ChangeOptions, statistics: Statistics) -> Counterfactuals:
+    """What was found, for users."""
+    question, nearest = found.question, found.found
+    context = question.context
+    instance = context.space.decode_row(question.query.case.user_instance)
+    changed = {change.feature for item in nearest.items for change in item.changes}
     return Counterfactuals(
         instance,
-        found.items,
+        nearest.items,
         statistics,
-        found.proven,
-        found.resolution,
+        nearest.proven,
+        nearest.resolution,
         cost=changes.cost,
         target=changes.target,
         margin=changes.margin,
         further_models=len(changes.models),
         confirmed=context.is_confirmed,
-        domains=domains,
-        scope=build_search_scope(context, changes.names, changing, options.k),
-        lazy_measures=LazyValue(lambda: measure_counterfactuals(context, instance, found.items, row_cost)),
+        domains={
+            name: DomainSummary.from_feature(context.space[name]) for name in context.space.names if name in changed
+        },
+        scope=build_search_scope(context, changes.names, question.limits, question.query.k),
+        lazy_measures=LazyValue(lambda: measure_counterfactuals(context, instance, nearest.items, question.row_cost)),
     )
 
 
-def _build_query(
-    context: ExplainerContext, row: Any, changes: ChangeOptions, changing: Sequence[Constraint], k: int
-) -> tuple[BoxQuery, RowCost | None]:
-    """The question, and what changes cost; None for the usual cost."""
-    case = build_case(context, row, changing, own_model_only=True)
-    row_cost = None if changes.cost.is_usual else build_row_cost(context, case, changes.cost)
-    table = None if row_cost is None else row_cost.table
-    return BoxQuery(case, build_change_box(case.components, changes.names), k, cost=table), row_cost
+def _can_search_exactly(algorithm: str | UserOracle, context: ExplainerContext) -> bool:
+    """Whether the model was read, and neither GeCo nor an oracle that was passed is to search."""
+    if algorithm == "exact" and context.unreadable_reason is not None:
+        statement = f"exact counterfactuals need a model that can be read: {context.unreadable_reason}"
+        raise InputError(statement, hint="use algorithm='geco'", code="exact-counterfactuals-unavailable")
+    return algorithm in ("auto", "exact") and context.compiled_model is not None
 
 
-def _find_exactly(
-    context: ExplainerContext, tabulated_model: TabulatedModel, query: BoxQuery, row_cost: RowCost | None, run: Run
-) -> NearestChanges:
+def _search_exactly(question: ChangeQuestion, options: SearchOptions, run: Run) -> FoundChanges | None:
+    """What exact searches find, of sums that must all pass their limits over whole intervals first; None where
+    constraints on what may change are too intricate, unless an exact search is insisted on.
+    """
+    joint = question.start_joint_search(run)
+    if joint is not None:
+        summed = find_joint_changes(joint[1], options.k)
+        if summed.proven or summed.stopped or (summed.items and question.context.narrowed):
+            return FoundChanges(joint[0], summed)
+    try:
+        for one in _iterate_contexts(question, options, is_joint=joint is not None):
+            found = _refine(one, options, _find_nearest(one, run), run)
+            if found.found.items or found.found.proven or one is question:
+                return found
+    except Unreadable as reason:
+        if question.changes.algorithm == "exact":
+            statement = f"exact counterfactuals are not available here: {reason}"
+            hint = "use algorithm='geco'"
+            raise InputError(statement, hint=hint, code="exact-counterfactuals-unavailable") from None
+    return None
+
+
+def _iterate_contexts(question: ChangeQuestion, options: SearchOptions, is_joint: bool) -> Iterator[ChangeQuestion]:
+    """The question as it is to be asked, the one of which more can be proven first."""
+    apart = None if is_joint else build_apart_question(question, options)
+    if apart is not None:
+        yield apart
+    yield question
+
+
+def _find_nearest(question: ChangeQuestion, run: Run) -> CheapestFound:
     """What the exact search finds; raises Unreadable if constraints on what may change are too intricate."""
+    context, query, row_cost = question.context, question.query, question.row_cost
+    assert context.compiled_model is not None
+    tabulated = context.compiled_model.tabulated
+    if row_cost is None and is_conjunction(tabulated.normal_form):
+        row_cost = question.count_cost()
+        query = replace(query, cost=row_cost.table)
     if row_cost is not None:
-        return find_cheapest_changes(context, tabulated_model, query, row_cost, run)
+        return find_cheapest_changes(context, tabulated, query, row_cost, run)
     found = find_additive_changes(context, query, run)
-    if found is not None:
-        return found
-    return describe_changes(context, query, find_nearest_changes(context, tabulated_model, query, run), run)
+    if found is None:
+        found = describe_changes(context, query, find_nearest_changes(context, tabulated, query, run), run)
+    return CheapestFound(found)
+
+
+def _refine(question: ChangeQuestion, options: SearchOptions, found: CheapestFound, run: Run) -> FoundChanges:
+    """What was found; where the decision may turn between two values, and that leaves too much open, what is found
+    after further numbers joined the domains there.
+    """
+    best = FoundChanges(question, found.changes)
+    for _ in range(REFINEMENTS):
+        if best.found.proven or best.found.stopped or not question.may_turn_between_values:
+            break
+        if found.open_gaps is not None:
+            finer = question.divide_gaps(found.open_gaps, options)
+            if finer is None:
+                break
+            question = finer
+        found = _search_boxes(question, run)
+        if found.changes.stopped is not None:
+            return replace(best, found=replace(best.found, stopped=found.changes.stopped))
+        if found.changes.proven or _is_nearer(question, found.changes, best.found):
+            best = FoundChanges(question, found.changes)
+    return best
+
+
+def _is_nearer(question: ChangeQuestion, found: NearestChanges, earlier: NearestChanges) -> bool:
+    """Whether what was found has as many counterfactuals as before, and they cost less."""
+    measure = question.count_cost().measure_row
+    costs, others = ([measure(item.values) for item in one.items] for one in (found, earlier))
+    return len(costs) >= len(others) and costs < others
+
+
+def _search_boxes(question: ChangeQuestion, run: Run) -> CheapestFound:
+    """What a short search box by box finds."""
+    context, row_cost = question.context, question.count_cost()
+    assert context.compiled_model is not None
+    query = replace(question.query, cost=row_cost.table)
+    tabulated = context.compiled_model.tabulated
+    return find_cheapest_in_boxes(context, tabulated, query, row_cost, run, limit=QUESTIONS)
+
+
+def _search_by_asking(question: ChangeQuestion, run: Run) -> FoundChanges:
+    """What an oracle that was passed, or else GeCo, finds by asking the model."""
+    oracle, query = question.changes.oracle, question.query
+    quick = _ask_final_estimator(question.context, query)
+    if oracle is not None:
+        nearest = find_by_oracle(verify_oracle(oracle), quick, run)
+        items = tuple(map(query.case.build_counterfactual, nearest.points))
+        return FoundChanges(question, NearestChanges(items, False, nearest.stopped), type(oracle).__name__)
+    found = describe_changes(question.context, query, find_by_geco(quick, run), run)
+    return FoundChanges(question, found, "GeCo")
 
 
 def _ask_final_estimator(context: ExplainerContext, query: BoxQuery) -> BoxQuery:
@@ -172,26 +233,3 @@ def _ask_final_estimator(context: ExplainerContext, query: BoxQuery) -> BoxQuery
     if estimator is not None and estimator.score is not None:
         case = replace(case, scoring_model=estimator)
     return replace(query, case=case)
-
-
-def _extend_to_steps(context: ExplainerContext, row: Any, cost: Cost) -> ExplainerContext:
-    """The context whose intervals have the numbers that steps lead to."""
-    if not cost.steps:
-        return context  # without asking the model about the row once more
-    instance, numbers = decide_row(context, row)[0], dict[str, list[Value]]()
-    for name, step in cost.steps.items():
-        feature = context.space[name]
-        own = feature.value(int(instance[context.space.index(name)]))
-        if feature.interval and own is not None:
-            numbers[name] = list_stepped_numbers(feature, own, step)
-    return extend_to_numbers(context, numbers)
-
-
-def _choose_tabulated_model(algorithm: str | UserOracle, context: ExplainerContext) -> TabulatedModel | None:
-    """What the exact search reads, or None where GeCo, or an oracle that was passed, is to search."""
-    if algorithm == "exact" and context.unreadable_reason is not None:
-        statement = f"exact counterfactuals need a model that can be read: {context.unreadable_reason}"
-        raise InputError(statement, hint="use algorithm='geco'", code="exact-counterfactuals-unavailable")
-    if algorithm not in ("auto", "exact") or context.compiled_model is None:
-        return None
-    return context.compiled_model.tabulated

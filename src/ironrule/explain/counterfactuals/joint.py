@@ -17,7 +17,7 @@ are put into the pieces of that solution, and both are searched again.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
@@ -65,7 +65,7 @@ SUM_COUNT = 12  # of more sums, bounds are too weak
 
 def widen_to_intervals(context: ExplainerContext) -> ExplainerContext | None:
     """The context in which features that only this target holds to the values seen are intervals again, for
-    :func:`find_joint_changes` alone; None where that cannot search it.
+    :func:`start_joint_search` alone; None where that cannot search it.
     """
     margins = _split_sums(context)
     if margins is None:
@@ -177,7 +177,7 @@ class JointChanges:
         numbers = {*list_grid(feature), *limits.added, *feature.values, *self.more.get(j, ())}
         if one.step is not None and one.own is not None:
             stepped = list_stepped_numbers(feature, one.own, one.step)
-            numbers |= {number if feature.has_only_integers else float(one.held_as.type(number)) for number in stepped}
+            numbers |= {one.hold(number) for number in stepped}
         return sorted(numbers | ({one.own} if one.own is not None else set()))
 
     def _list_code_options(self, j: int, sums: Sequence[SeparableMargin]) -> JointOptions:
@@ -344,34 +344,21 @@ _TOLERANCES = {
 }
 
 
-def find_joint_changes(
-    context: ExplainerContext, query: BoxQuery, row_cost: RowCost, run: Run
-) -> NearestChanges | None:
-    """Up to k cheapest counterfactuals of such sums, in a context of :func:`widen_to_intervals`; None where constraints
-    tie features together or compute with one, or where only the model itself can say what it decides on the row.
+@dataclass(frozen=True, slots=True)
+class JointChange:
+    """The next counterfactual, None where none was found; by how much another one may cost less, in the user's own
+    terms: 0 where there surely is none, infinite where there may be one with fewer changes, or any at all.
     """
-    search = _start_search(context, query, row_cost, run)
-    if search is None:
-        return None
-    items, found, resolution, count, stopped = list[Counterfactual](), list[frozenset[int]](), 0.0, 0, None
-    is_closed = True
-    try:
-        while len(items) < query.k:
-            answer, apart = _find_closely(search, found)
-            if answer.assignment is None:
-                is_closed = is_closed and apart == 0.0
-                break
-            items.append(search.build(answer.assignment))
-            is_closed = is_closed and row_cost.is_close(items[-1].values, apart)
-            count += is_closed
-            resolution = max(resolution, apart) if is_closed else resolution
-            found.append(frozenset(answer.assignment))
-    except (BudgetExhausted, KeyboardInterrupt) as stop:
-        is_closed, stopped = False, name_stop(stop, run.meter)
-    return NearestChanges(tuple(items), is_closed, stopped, count, resolution)
+
+    item: Counterfactual | None
+    apart: float
 
 
-def _start_search(context: ExplainerContext, query: BoxQuery, row_cost: RowCost, run: Run) -> JointChanges | None:
+def start_joint_search(context: ExplainerContext, query: BoxQuery, row_cost: RowCost, run: Run) -> JointChanges | None:
+    """The search for the cheapest counterfactuals of such sums, in a context of :func:`widen_to_intervals`; None where
+    constraints tie features together or compute with one, or where only the model itself can say what it decides on the
+    row.
+    """
     margins, case = _split_sums(context), query.case
     if margins is None or any(len(predicate.columns) != 1 for predicate in case.feasible.predicates):
         return None
@@ -389,10 +376,41 @@ def _start_search(context: ExplainerContext, query: BoxQuery, row_cost: RowCost,
     return None if search.find_limits() is None else search
 
 
-def _find_closely(search: JointChanges, earlier: Sequence[frozenset[int]]) -> tuple[SumAnswer, float]:
-    """The cheapest that was found, and by how much another one may cost less, in the user's own terms: 0 where there
-    surely is none, infinite where there may be one.
+def iterate_joint_changes(search: JointChanges) -> Iterator[JointChange]:
+    """One counterfactual after the other, each the cheapest that changes all the features of no earlier one; last of
+    all that none was found. Raises BudgetExhausted.
     """
+    found = list[frozenset[int]]()
+    while True:
+        answer, apart = _find_closely(search, found)
+        if answer.assignment is None:
+            yield JointChange(None, apart)
+            return
+        yield JointChange(search.build(answer.assignment), apart)
+        found.append(frozenset(answer.assignment))
+
+
+def find_joint_changes(search: JointChanges, k: int) -> NearestChanges:
+    """Up to k counterfactuals, with what is known of them."""
+    items, resolution, count, stopped, is_closed = list[Counterfactual](), 0.0, 0, None, True
+    try:
+        for answer in iterate_joint_changes(search):
+            if answer.item is None:
+                is_closed = is_closed and answer.apart == 0.0
+                break
+            items.append(answer.item)
+            is_closed = is_closed and search.row_cost.is_close(answer.item.values, answer.apart)
+            count += is_closed
+            resolution = max(resolution, answer.apart) if is_closed else resolution
+            if len(items) == k:
+                break
+    except (BudgetExhausted, KeyboardInterrupt) as stop:
+        is_closed, stopped = False, name_stop(stop, search.run.meter)
+    return NearestChanges(tuple(items), is_closed, stopped, count, resolution)
+
+
+def _find_closely(search: JointChanges, earlier: Sequence[frozenset[int]]) -> tuple[SumAnswer, float]:
+    """The cheapest that was found, and by how much another one may cost less, as :class:`JointChange`."""
     for left in reversed(range(ROUNDS)):
         answer = search.find_next(earlier, pieces=False)
         bounding = search.find_next(earlier, pieces=True) if search.has_pieces else answer

@@ -3,39 +3,51 @@
 The minimal sets come from their enumeration (:mod:`ironrule.search.enumerate`), which names one change of each; the
 nearest change of just these features is then searched as any counterfactual is. What is cheapest is that search's
 order: fewest features, then least distance, or the cost that was asked for.
+
+Where several sums must allow a change, and one of them may do so between two values of a domain alone (a band of a
+linear model's scores), the sets are those of the counterfactuals with the fewest changes, one after the other
+(:mod:`.joint`). Each is the smallest that has not all features of an earlier one. So it is minimal: a smaller set of
+its features would have come before it. And where nothing else is found, there is no other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ironrule.errors import InputError, describe_value
-from ironrule.explain.context import ExplainerContext, decide_row
-from ironrule.explain.counterfactuals.costs.row_cost import (
-    RowCost,
-    build_row_cost,
-    check_cost_names,
-    list_price_constraints,
-)
+from ironrule.explain.context import ExplainerContext
+from ironrule.explain.counterfactuals.changed_rows import require_rows_desired
+from ironrule.explain.counterfactuals.costs.row_cost import RowCost
 from ironrule.explain.counterfactuals.find import find_counterfactuals
+from ironrule.explain.counterfactuals.joint import JointChanges, iterate_joint_changes
 from ironrule.explain.counterfactuals.options import ChangeOptions
-from ironrule.explain.counterfactuals.permitted import list_changing_constraints
-from ironrule.explain.counterfactuals.targets import build_reached_context, build_search_scope
-from ironrule.explain.enumerate import list_changes
-from ironrule.explain.extend import extend_to_row
+from ironrule.explain.counterfactuals.question import (
+    ChangeQuestion,
+    build_apart_question,
+    build_question,
+    find_searched_context,
+    list_limits,
+    reach,
+)
+from ironrule.explain.counterfactuals.targets import build_search_scope
+from ironrule.explain.enumerate import list_changes, parse_limit
 from ironrule.explain.options import SearchOptions, parse_budget, parse_names
-from ironrule.explain.query import build_case, extend_to_named
 from ironrule.oracles.geco.candidates import tabulate_distances
+from ironrule.oracles.protocol import Run
 from ironrule.results.changes.menu import ChangeMenu, MenuEntry
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
 from ironrule.results.explanation import Listing
 from ironrule.results.scope import SearchScope
+from ironrule.rule.cost import Cost
 from ironrule.rule.counterfactual import Change, Counterfactual
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
-from ironrule.verdict.budget import Meter
+from ironrule.verdict.budget import BudgetExhausted, Meter, name_stop
 
 
 def build_menu(
@@ -47,27 +59,20 @@ def build_menu(
     progress: bool | None = False,
 ) -> ChangeMenu:
     """The minimal sets of features whose change gives the desired outcome, each with its cheapest change."""
-    _require_no_steps(changes, "a menu of all minimal sets")
-    asked = changes
-    context, row, changes = _reach(context, row, changes, progress)
-    limits = (*list_changing_constraints(context, changes), *list_price_constraints(changes.cost))
-    meter, builder = options.start_meter(), _build_entry_builder(context, row, options, changes)
-    listing = list_changes(
-        context, row, options, changes.features_to_vary, limit=limit, progress=progress, constraints=limits
-    )
-    entries = []
-    for one in listing:
-        best = _find_cheapest(context, row, options, changes, one=one, meter=meter)
+    asked, question = changes, build_question(context, row, options, changes, progress)
+    meter, sets = options.start_meter(), _list_sets(question, options, limit, progress)
+    builder, changes, entries = _build_entry_builder(question), changes.without_goal(), []
+    for one in sets.listing:
+        best = _find_cheapest(sets.question, options, changes, one, meter)
         name = " + ".join(one.features)
         entry = builder.build(name, one.features, best.counterfactual, best.proven, minimal=one.minimal)
         entries.append(replace(entry, resolution=best.resolution))
-    instance = context.space.decode_row(decide_row(context, row)[0])
     return ChangeMenu(
-        instance,
+        question.context.space.decode_row(question.query.case.user_instance),
         builder.sort(entries),
-        bool(listing.complete),
-        listing.stopped,
-        scope=_describe_scope(context, changes, len(entries) + 1),
+        bool(sets.listing.complete),
+        sets.listing.stopped,
+        scope=_describe_scope(sets.context, changes, len(entries) + 1),
         **_describe_reached(asked),
     )
 
@@ -81,11 +86,13 @@ def build_group_menu(
     progress: bool | None = False,
 ) -> ChangeMenu:
     """The cheapest change within each of some groups of features."""
-    asked = changes
-    context, row, changes = _reach(context, row, changes, progress)
-    builder = _build_entry_builder(context, row, options, changes)
+    asked, named = changes, parse_groups(groups)
+    context, row = reach(context, row, changes, progress)
+    changes = changes.without_goal()
+    question = build_question(context, row, options, changes, progress)
+    builder, searched = _build_entry_builder(question), find_searched_context(question, options, progress)
     meter, entries, stopped = options.start_meter(), list[MenuEntry](), None
-    for name, features in parse_groups(groups).items():
+    for name, features in named.items():
         found = _find_one(
             context, row, options, replace(changes, features_to_vary=features), meter=meter, progress=progress
         )
@@ -93,15 +100,13 @@ def build_group_menu(
         entry = builder.build(name, features, best, found is not None and found.proven)
         entries.append(replace(entry, resolution=0.0 if found is None else found.resolution))
         stopped = stopped or ("budget" if found is None else found.statistics.stopped)
-    instance = context.space.decode_row(decide_row(context, row)[0])
-    complete = all(entry.proven for entry in entries)
     return ChangeMenu(
-        instance,
+        question.context.space.decode_row(question.query.case.user_instance),
         builder.sort(entries),
-        complete,
+        all(entry.proven for entry in entries),
         stopped,
         kind="groups",
-        scope=_describe_scope(context, changes, len(entries)),
+        scope=_describe_scope(searched, changes, len(entries)),
         **_describe_reached(asked),
     )
 
@@ -115,51 +120,86 @@ def list_change_sets(
     progress: bool | None = False,
 ) -> Listing[ChangeSet]:
     """All minimal sets of features to change, smallest first; with a cost each with its cheapest change."""
-    _require_no_steps(changes, "a listing of all minimal sets")
-    context, row, changes = _reach(context, row, changes, progress)
-    limits = (*list_changing_constraints(context, changes), *list_price_constraints(changes.cost))
+    question = build_question(context, row, options, changes, progress)
     if changes.cost.is_usual:
-        return list_changes(
-            context, row, options, changes.features_to_vary, limit=limit, progress=progress, constraints=limits
-        )
-    meter, builder = options.start_meter(), _build_entry_builder(context, row, options, changes)
+        return _list_sets(question, options, limit, progress).listing
+    meter, changes = options.start_meter(), changes.without_goal()
+    builder = _build_entry_builder(question)
 
     def add_cheapest(one: ChangeSet) -> ChangeSet:
-        best = _find_cheapest(context, row, options, changes, one=one, meter=meter)
+        best = _find_cheapest(sets.question, options, changes, one, meter)
         entry = builder.build("", one.features, best.counterfactual, best.proven)
         return replace(one, counterfactual=best.counterfactual, proven=best.proven, cost=entry.cost)
 
-    return list_changes(
-        context,
-        row,
+    sets = _list_sets(question, options, limit, progress, add_cheapest)
+    return sets.listing
+
+
+class _ListedSets(NamedTuple):
+    """The minimal sets of features, the question as it is to be asked about each, and the context that was searched."""
+
+    question: ChangeQuestion
+    context: ExplainerContext
+    listing: Listing[ChangeSet]
+
+
+def _list_sets(
+    question: ChangeQuestion,
+    options: SearchOptions,
+    limit: int | None,
+    progress: bool | None,
+    complete: Callable[[ChangeSet], ChangeSet] | None = None,
+) -> _ListedSets:
+    """All minimal sets of features, smallest first; ``complete`` adds to each what else is to be known."""
+    if question.context.narrowed:
+        meter = options.start_meter()
+        run = Run(meter, np.random.default_rng(options.seed))
+        joint = question.start_joint_search(run, Cost(steps=question.changes.cost.steps))
+        if joint is not None:
+            sums = JointSetSearch(joint[0].context, joint[1])
+            found = sums.iterate() if complete is None else map(complete, sums.iterate())
+            listing = Listing(found, sums, meter, parse_limit(limit), progress)
+            return _ListedSets(question, joint[0].context, listing)
+        question = build_apart_question(question, options, progress) or question
+    listing = list_changes(
+        question.context,
+        question.row,
         options,
-        changes.features_to_vary,
+        question.changes.features_to_vary,
         limit=limit,
         progress=progress,
-        constraints=limits,
-        complete=add_cheapest,
+        constraints=(*question.limits, *question.list_step_constraints().values()),
+        complete=complete,
     )
+    return _ListedSets(question, question.context, listing)
 
 
-def _require_no_steps(changes: ChangeOptions, what: str) -> None:
-    if changes.cost.steps:
-        raise InputError(
-            expected=f"{what} must have a cost without steps",
-            got=f"a step of {', '.join(map(repr, changes.cost.steps))}",
-            hint="use group_changes or counterfactuals, which take steps",
-            code="steps-in-menu",
-        )
-
-
-def _reach(
-    context: ExplainerContext, row: Any, changes: ChangeOptions, progress: bool | None
-) -> tuple[ExplainerContext, Any, ChangeOptions]:
-    """The context whose desired outcome is what is to be reached, robustly if that is asked for; nothing of that is
-    left in the options.
+@dataclass(slots=True, eq=False)
+class JointSetSearch:
+    """The minimal sets of features in which sums over whole intervals allow a change; what ended the search, and
+    whether there are no others.
     """
-    context, row = extend_to_row(build_reached_context(context, changes, progress), row)
-    check_cost_names(context.space, changes.cost)
-    return context, row, replace(changes, target=None, margin=0.0, models=())
+
+    context: ExplainerContext
+    search: JointChanges
+    complete: bool = False
+    stopped: str | None = None
+
+    def iterate(self) -> Iterator[ChangeSet]:
+        """One set after the other, each with the change that was found for it; the model confirms it."""
+        are_minimal = True
+        try:
+            for answer in iterate_joint_changes(self.search):
+                if answer.item is None:
+                    self.complete = are_minimal and answer.apart == 0.0
+                    return
+                is_minimal = math.isfinite(answer.apart)  # nothing has fewer changes
+                are_minimal = are_minimal and is_minimal
+                require_rows_desired(self.context, [answer.item.values])
+                features = tuple(change.feature for change in answer.item.changes)
+                yield ChangeSet(features, answer.item, is_minimal)
+        except (BudgetExhausted, KeyboardInterrupt) as stop:
+            self.stopped = name_stop(stop, self.search.run.meter)
 
 
 def _describe_reached(changes: ChangeOptions) -> dict[str, Any]:
@@ -170,8 +210,7 @@ def _describe_reached(changes: ChangeOptions) -> dict[str, Any]:
 
 def _describe_scope(context: ExplainerContext, changes: ChangeOptions, k: int) -> SearchScope:
     """What was searched, for the document of a menu."""
-    limits = (*list_changing_constraints(context, changes), *list_price_constraints(changes.cost))
-    return build_search_scope(context, changes.names, (*context.change_constraints, *limits), k)
+    return build_search_scope(context, changes.names, list_limits(context, changes), k)
 
 
 class _CheapestChange(NamedTuple):
@@ -183,17 +222,13 @@ class _CheapestChange(NamedTuple):
 
 
 def _find_cheapest(
-    context: ExplainerContext,
-    row: Any,
-    options: SearchOptions,
-    changes: ChangeOptions,
-    one: ChangeSet,
-    meter: Meter,
+    question: ChangeQuestion, options: SearchOptions, changes: ChangeOptions, one: ChangeSet, meter: Meter
 ) -> _CheapestChange:
     """The cheapest change of a set of features; the one that is known where none is found in what is left of the
     budget.
     """
-    found = _find_one(context, row, options, replace(changes, features_to_vary=one.features), meter)
+    within = replace(changes, features_to_vary=one.features)
+    found = _find_one(question.context, question.row, options, within, meter)
     if found is None or not found.items:
         return _CheapestChange(one.counterfactual, False)
     return _CheapestChange(found.items[0], found.proven, found.resolution)
@@ -228,8 +263,7 @@ def _find_one(
         if seconds <= 0:
             return None
     left = replace(options, k=1, budget=replace(budget, seconds=seconds))
-    # Sets of features are looked for among the values that the space of the target has, and so are their changes.
-    return find_counterfactuals(context, row, left, changes, progress=progress, between_values=False)
+    return find_counterfactuals(context, row, left, changes, progress)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,17 +299,9 @@ class _EntryBuilder:
         return tuple(sorted(entries, key=rank))
 
 
-def _build_entry_builder(
-    context: ExplainerContext, row: Any, options: SearchOptions, changes: ChangeOptions
-) -> _EntryBuilder:
+def _build_entry_builder(question: ChangeQuestion) -> _EntryBuilder:
     """What measures the changes of a row by the cost that was asked for."""
-    if changes.cost.is_usual:
-        return _EntryBuilder(context.space, None)
-    limits = list_changing_constraints(context, changes)
-    named = extend_to_named(context, options, limits, {*(changes.names or ()), *changes.cost.names})
-    return _EntryBuilder(
-        context.space, build_row_cost(named, build_case(named, row, own_model_only=True), changes.cost)
-    )
+    return _EntryBuilder(question.context.space, question.row_cost)
 
 
 def measure_distance(space: Space, changes: Sequence[Change]) -> float:

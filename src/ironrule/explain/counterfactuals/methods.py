@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.options import (
     ChangeArguments,
-    ChangeGoal,
-    ChangeLimits,
     ChangeOptions,
     CounterfactualAlgorithm,
     expand_options,
@@ -133,7 +131,7 @@ class CounterfactualMethods:
         search = SearchOptions(k=1, budget=budget, seed=seed)
         return find_region(self._context, counterfactual, features, search, progress)
 
-    @expand_options(ChangeLimits)
+    @expand_options(ChangeArguments)
     def diverse_counterfactuals(
         self,
         row: Any,
@@ -144,12 +142,13 @@ class CounterfactualMethods:
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
-        **options: Unpack[ChangeLimits],
+        **options: Unpack[ChangeArguments],
     ) -> Counterfactuals:
         """Up to k counterfactuals that differ in their values: each is the nearest that, of each earlier one, leaves
         some changed feature as it is, or gives it another category or a number at least ``spread`` of the range away.
         Those of :meth:`counterfactuals` differ in the features that they change. ``proven`` says whether that holds for
-        all of them and, where fewer than k came, whether there is no other.
+        all of them and, where fewer than k came, whether there is no other. The options are those of
+        :meth:`counterfactuals`.
         """
         from ironrule.explain.counterfactuals.diverse import find_diverse_counterfactuals, parse_spread
 
@@ -159,18 +158,18 @@ class CounterfactualMethods:
             self._context, row, search, changes, spread=parse_spread(spread), progress=progress
         )
 
-    @expand_options(ChangeLimits)
+    @expand_options(ChangeArguments)
     def past_counterfactuals(
         self,
         row: Any,
         k: int = DEFAULTS.k,
         *,
         features_to_vary: Sequence[str] | str = "all",
-        **options: Unpack[ChangeLimits],
+        **options: Unpack[ChangeArguments],
     ) -> Counterfactuals:
         """The k nearest past rows with the desired outcome, as counterfactuals: least distance first. They are
         plausible, since somebody had these values, and change more than they would have to. The options are those of
-        :meth:`counterfactuals`.
+        :meth:`counterfactuals`; with a ``cost``, what costs least comes first.
         """
         from ironrule.explain.counterfactuals.diverse import find_past_counterfactuals
 
@@ -247,7 +246,7 @@ class CounterfactualMethods:
         search = SearchOptions(k=1, budget=budget, seed=seed)
         return find_forbidding_restrictions(self._context, row, search, changes, progress)
 
-    @expand_options(ChangeGoal)
+    @expand_options(ChangeArguments)
     def change_sets(
         self,
         row: Any,
@@ -257,11 +256,11 @@ class CounterfactualMethods:
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
-        **options: Unpack[ChangeGoal],
+        **options: Unpack[ChangeArguments],
     ) -> Listing[ChangeSet]:
         """All minimal sets of features whose change can give the desired outcome, smallest first, each with one change
         that does, or, with a ``cost``, with the cheapest; found as you ask. ``complete`` and ``stopped`` of what is
-        returned say whether these are all. ``target``, ``margin`` and ``models`` are those of :meth:`counterfactuals`.
+        returned say whether these are all. The options are those of :meth:`counterfactuals`.
         """
         from ironrule.explain.counterfactuals.menus import list_change_sets
 

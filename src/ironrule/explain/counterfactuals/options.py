@@ -11,7 +11,7 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, cast, get_args
 
 from ironrule.errors import InputError, describe_value
@@ -108,6 +108,16 @@ class ChangeOptions:
     def is_robust(self) -> bool:
         """Whether counterfactuals must stay desired under more than the model as it is."""
         return self.margin > 0 or len(self.models) > 0
+
+    def without_goal(self) -> ChangeOptions:
+        """The options without what is to be reached, for a context whose desired outcome that is."""
+        return replace(self, target=None, margin=0.0, models=())
+
+    @property
+    def may_extend_domains(self) -> bool:
+        """Whether they may be searched for in other domains than those of the explainer."""
+        limits = bool(self.permitted_range or self.constraints)
+        return self.target is not None or self.is_robust or bool(self.cost.steps) or limits
 
     @property
     def oracle(self) -> UserOracle | None:

@@ -2,9 +2,10 @@
 
 The same model, data and space with another decision: the model is read and compiled for it once, and its outcomes of
 the past rows are what the model says now. The last few targets are kept. A feature may be an interval for the
-explainer's own outcome and not for a target: a band of a linear model's scores may lie between two values. Nearest
-counterfactuals are then searched as sums (:mod:`.joint`), where that is possible; everything else looks at the values
-seen alone, and proves nothing.
+explainer's own outcome and not for a target: a band of a linear model's scores may lie between two values. Such a
+target is searched as sums (:mod:`.joint`), where that is possible, or else with each end of a band, and each model,
+read by itself (:func:`build_apart_context`). What neither can search looks at the values seen alone, and nothing of it
+is proven.
 
 A robust counterfactual stays desired although scores move by a margin, and under other models too: it is one of the
 model that desires what all of these desire (:mod:`ironrule.model.joint_model`).
@@ -29,6 +30,7 @@ from ironrule.model.joint_model import (
     ModelColumns,
     build_joint_model,
     list_joint_targets,
+    split_bands,
 )
 from ironrule.model.target import Target
 from ironrule.results.scope import SearchScope
@@ -120,6 +122,27 @@ def _build_robust_context(
     joint = build_joint_model(targets, [_find_columns(context, model) for model, _ in targets], target)
     built = _build_other_context(context, joint, JOINT_TARGET, progress)
     return replace(built, category_lists=context.category_lists)
+
+
+def build_apart_context(context: ExplainerContext, progress: bool | None) -> ExplainerContext | None:
+    """The context of the same decision with every model, and each end of a band of scores, read by itself, in which
+    features are intervals again that this target alone holds to the values seen; None where some are not.
+    """
+    if not context.narrowed or context.compiled_model is None:
+        return None
+    model, target = context.arguments.models[0], context.target
+    if not isinstance(model, JointModel):
+        if target.upper is None or target.threshold is None:
+            return None
+        model = build_joint_model([(model, target)], [ModelColumns()], target)
+    built = context.row_contexts.get(
+        ("apart",), lambda: _build_other_context(context, split_bands(model), JOINT_TARGET, progress)
+    )
+    if context.narrowed & built.obstacles.keys() or built.compiled_model is None:
+        return None
+    return replace(
+        built, narrowed=frozenset(), category_lists=context.category_lists, extended_values=context.extended_values
+    )
 
 
 def _find_columns(context: ExplainerContext, model: Any) -> ModelColumns:

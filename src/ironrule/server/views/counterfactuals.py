@@ -224,7 +224,5 @@ def _build_stored_changes(stored: Mapping[str, Any] | None, space: Space) -> lis
 
 
 def _can_have_menu(document: Mapping[str, Any]) -> bool:
-    """Whether a menu can be asked for: there is none yet, something can be changed, and no number has steps."""
-    if "asked" not in document or "menu" in document or not document["counterfactuals"]:
-        return False
-    return not document.get("cost", {}).get("steps")
+    """Whether a menu can be asked for: there is none yet, and something can be changed."""
+    return "asked" in document and "menu" not in document and bool(document["counterfactuals"])

@@ -66,12 +66,14 @@ class CheapestBoxSearch:
     gap_after: tuple[BoolArray, ...]
     least_part: float
     run: Run
+    limit: int = MAX_QUESTIONS
     best: Points | None = None
     best_cost: float = math.inf
     earlier: Sequence[frozenset[int]] = ()
     heap: list[CostedBox] = field(default_factory=list)
     count: int = 0
     left: float = math.inf  # the least bound of what can neither be closed nor cut
+    stuck: list[CostedBox] = field(default_factory=list)  # such boxes, of all answers so far
     current: float = math.inf  # the bound of the box that is looked at
 
     def find_next(self, earlier: Sequence[frozenset[int]]) -> CheapestPoint:
@@ -80,7 +82,7 @@ class CheapestBoxSearch:
         self.heap, self.current, questions = [], 0.0, 0
         self._push(self.box, frozenset())
         while self.heap and self.heap[0].bound < self._limit:
-            if questions >= MAX_QUESTIONS:
+            if questions >= self.limit:
                 self.left = min(self.left, self.heap[0].bound)
                 break
             self.current = self.heap[0].bound
@@ -204,6 +206,7 @@ class CheapestBoxSearch:
         cut = self._find_cut(box, changing)
         if cut is None:
             self.left = min(self.left, bound)
+            self.stuck.append(CostedBox(bound, self.count, box, changing))
             return
         j, code = cut
         own, gaps = int(self.case.instance[j]), self.gap_after[j]

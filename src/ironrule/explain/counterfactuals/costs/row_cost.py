@@ -30,7 +30,7 @@ from ironrule.explain.context import ExplainerContext
 from ironrule.oracles.protocol import Case
 from ironrule.rule.cost import Cost, CostScale, CostTable, DirectedPrice
 from ironrule.space.constraints.parser import parse_constraint
-from ironrule.space.constraints.syntax import Constraint, Reference, Subject
+from ironrule.space.constraints.syntax import Constraint, Reference, Subject, format_literal
 from ironrule.space.feature import Feature, Value, is_missing
 from ironrule.space.space import Space
 
@@ -78,6 +78,10 @@ class FeatureCost:
             forbidden |= ~is_multiple(apart, self.step, np.maximum(np.abs(numbers), abs(own)))
         costs[present] = np.where(apart == 0, 0.0, np.where(forbidden, math.inf, np.where(moved == 0, 0.0, priced)))
         return costs
+
+    def hold(self, number: float) -> Any:
+        """A number as the column holds it."""
+        return number if self.feature.has_only_integers else float(self.held_as.type(number))
 
     def _place(self, values: Sequence[Value]) -> Float64Array:
         if self.feature.numeric:
@@ -256,6 +260,26 @@ def list_stepped_numbers(feature: Feature, own: Value, step: float) -> list[Valu
     if feature.has_only_integers:
         numbers = [int(number) for number in numbers if float(number).is_integer()]
     return [number for number in numbers if low <= number <= high]
+
+
+def list_step_constraints(context: ExplainerContext, case: Case, cost: Cost) -> dict[str, Constraint]:
+    """What steps forbid, as a constraint on a counterfactual for every feature that has one and may not become every
+    value: its own value, those of its domain that are whole steps away, and missing.
+    """
+    if not cost.steps:
+        return {}
+    limits: dict[str, Constraint] = {}
+    for one in build_row_cost(context, case, Cost(steps=cost.steps)).features:
+        if one.step is None or one.own is None:
+            continue
+        free = np.isfinite(one.measure(one.feature.values)).tolist()
+        permitted = {value for value, good in zip(one.feature.values, free, strict=True) if good}
+        if one.feature.interval:  # those between the values of the domain, where they are not in it
+            permitted |= {one.hold(number) for number in list_stepped_numbers(one.feature, one.own, one.step)}
+        literals = [*map(format_literal, sorted(permitted)), *(["missing"] if one.feature.missing else [])]
+        name = Reference(Subject.POINT, one.feature.name)
+        limits[one.feature.name] = parse_constraint(f"{name} in ({', '.join(literals)})")
+    return limits
 
 
 def check_cost_names(space: Space, cost: Cost) -> None:
