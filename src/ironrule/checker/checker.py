@@ -17,17 +17,21 @@ from ironrule.checker.document import (
     to_canonical_json,
 )
 from ironrule.checker.intervals import can_be_interval, is_interval_feature, summarize_domains
-from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
+from ironrule.checker.result import (
+    NOT_COMPARED,
+    Check,
+    ClaimFailed,
+    ClaimUndecided,
+    Finding,
+    ReadingSource,
+    run_claim_check,
+)
 from ironrule.checker.scope import CheckScope, build_scope, read_user_inputs
 from ironrule.checker.space.space import value_from_json
 from ironrule.checker.user_models import OutcomeTarget, parse_callers_target, parse_target, require_same_target
 from ironrule.errors import InputError, OutcomeError, describe_value
 
 NOT_GIVEN: Final = object()
-NOT_COMPARED = (
-    "what counts as desired was taken from the document; pass desired= and threshold= (--desired, --threshold) to "
-    "compare it with what you mean"
-)
 MAX_CACHED_SCOPES = 8
 
 

@@ -23,6 +23,7 @@ from ironrule.checker.changes.claims import (
     NOT_MAXIMAL,
     CallersMeaning,
     build_conditions,
+    build_or_say,
     check_decision,
     check_digest,
     check_model,
@@ -64,6 +65,7 @@ MAX_STEPS = 5_000  # values that a number may take by its step
 REFINEMENTS = 4  # how often numbers are put between values
 NUMBERS_PER_GAP = 12
 MAX_PIECES = 60_000  # looked at for one claim
+PIECES_BEFORE_REFINING = 1_000  # looked at before numbers are put between values
 MAX_NEW_NUMBERS = 20_000
 
 
@@ -102,13 +104,8 @@ def check_counterfactuals(document: CounterfactualsDocument, inputs: UserInputs,
     """What becomes of the claims of counterfactuals."""
     findings = [run_claim_check("digest", partial(check_digest, document))]
     reading: ReadingSource = "none"
-    try:
-        checker = CounterfactualsChecker.build(document, inputs, meaning)
-    except ClaimUndecided as reason:
-        findings.append(Finding("decision", "undecided", str(reason)))
-    except ClaimFailed as reason:
-        findings.append(Finding("decision", "fails", str(reason)))
-    else:
+    checker = build_or_say(partial(CounterfactualsChecker.build, document, inputs, meaning), findings)
+    if checker is not None:
         findings += checker.check_claims()
         for place, region in enumerate(_list_regions(document), 1):
             findings.append(_check_region(place, region, document, inputs, meaning))
@@ -406,18 +403,25 @@ class CounterfactualsChecker:
         names = self.conditions.space.names
         sets = [[any(c["feature"] == name for c in one["changes"]) for name in names] for one in earlier]
         forbidden, pieces = np.array(sets, dtype=np.bool_).reshape(-1, len(names)), 0
-        for _ in range(1 + REFINEMENTS):
+        for rounds_left in range(REFINEMENTS, -1, -1):
             conditions, problem, prices, row = self._prepare()
-            outcome = ChangeSearch(problem, find_limit(prices), forbidden, MAX_PIECES - pieces).run()
-            pieces += outcome.pieces
-            if outcome.cheaper is not None:
-                found = describe_changes(conditions.space, row, outcome.cheaper)
+            search = ChangeSearch(problem, find_limit(prices), forbidden)
+            search.run(PIECES_BEFORE_REFINING)
+            numbers = {} if search.cheaper is not None or search.is_complete else self._list_numbers(search, conditions)
+            if not (rounds_left and numbers):
+                search.run(MAX_PIECES - pieces)
+            pieces += search.pieces
+            if search.cheaper is not None:
+                found = describe_changes(conditions.space, row, search.cheaper)
                 what = "a nearer one" if np.isfinite(find_limit(prices)) else "another one"
                 raise ClaimFailed(f"there is {what}: {found}")
-            if outcome.is_complete:
+            if search.is_complete:
                 return pieces
-            if not outcome.open_gaps or not self._add_numbers(problem, outcome.open_gaps, conditions.space):
+            numbers = numbers or self._list_numbers(search, conditions) if rounds_left else {}
+            if not numbers:
                 break
+            self._join(numbers)
+            self.finer = self._refine()
         raise ClaimUndecided(f"{pieces:,} pieces were looked at, and some stay open")
 
     def _prepare(self) -> tuple[ChangeConditions, CheaperChangeProblem, ChangePrices, Int32Array]:
@@ -442,23 +446,23 @@ class CounterfactualsChecker:
         build = partial(ChangeConditions.build, self.inputs, self.targets, claim, self.more)
         return self.meaning.get_built((*asked, claim.extended_values, sorted(self.more.items())), build)
 
-    def _add_numbers(self, problem: CheaperChangeProblem, gaps: Sequence[tuple[int, int]], space: CheckerSpace) -> bool:
-        """Put numbers into gaps; whether there was room for any."""
-        new: dict[str, tuple[Any, ...]] = {}
-        for j, atom in gaps:
-            feature, code = space.features[j], int(problem.atoms[j].begins[atom])
-            low, high = feature.values[code], feature.values[code + 1]
-            shares = (np.arange(1, NUMBERS_PER_GAP + 1) / (NUMBERS_PER_GAP + 1)).tolist()
-            numbers = [low + share * (high - low) for share in shares]
-            numbers = [round(number) for number in numbers] if feature.whole else numbers
+    def _list_numbers(self, search: ChangeSearch, conditions: ChangeConditions) -> Numbers:
+        """Numbers to be put into gaps, by feature; none where there is no room for any."""
+        features, new = conditions.space.features, dict[str, tuple[Any, ...]]()
+        wanted = dict.fromkeys([(j, int(search.problem.atoms[j].begins[atom])) for j, atom in search.open_gaps], 0)
+        wanted |= search.count_parts()
+        room = MAX_NEW_NUMBERS - sum(map(len, self.more.values()))
+        least = min(NUMBERS_PER_GAP, room // max(1, 2 * len(wanted)))
+        share = min(1.0, (room - least * len(wanted)) / max(1, sum(wanted.values())))
+        for (j, code), count in wanted.items():
+            low, high = features[j].values[code : code + 2]
+            parts = 1 + max(least, int(count * share))
+            numbers = [low + (high - low) * part / parts for part in range(1, parts)]
+            numbers = [round(number) for number in numbers] if features[j].whole else numbers
             inside = [number for number in dict.fromkeys(numbers) if low < number < high]
-            new[feature.name] = (*new.get(feature.name, ()), *inside)
-        count = sum(map(len, new.values()))
-        if not count or count + sum(map(len, self.more.values())) > MAX_NEW_NUMBERS:
-            return False
-        self._join(new)
-        self.finer = self._refine()
-        return True
+            if inside:
+                new[features[j].name] = (*new.get(features[j].name, ()), *inside)
+        return new
 
 
 def _find_limit(prices: ChangePrices, *, count: int, distance: float, resolution: float) -> float:

@@ -20,6 +20,7 @@ from ironrule.checker.changes.claims import (
     NOT_MAXIMAL,
     CallersMeaning,
     build_conditions,
+    build_or_say,
     check_decision,
     check_digest,
     check_model,
@@ -50,11 +51,8 @@ def check_region(document: RegionDocument, inputs: UserInputs, meaning: CallersM
     """What becomes of the claims of a region."""
     findings = [run_claim_check("digest", partial(check_digest, document))]
     reading: ReadingSource = "none"
-    try:
-        checker = _RegionChecker.build(document, inputs, meaning)
-    except ClaimUndecided as reason:
-        findings.append(Finding("decision", "undecided", str(reason)))
-    else:
+    checker = build_or_say(partial(_RegionChecker.build, document, inputs, meaning), findings)
+    if checker is not None:
         findings += checker.check_claims()
         reading = checker.find_reading_source()
     said = describe_conditions(document.rounded["components"])

@@ -239,7 +239,7 @@ def build_problem(
     alone, tied = _sort_predicates(predicates, len(space.features))
     gaps = {j: find_gaps(feature) for j, feature in enumerate(space.features) if is_interval_feature(feature)}
     _require_plain_constraints(restrictions, space, row, gaps)
-    atoms, code_costs = list[FeatureAtoms](), list[Float64Array]()
+    atoms, code_costs, own_costs = list[FeatureAtoms](), list[Float64Array](), list[Float64Array]()
     must_change = np.zeros(len(space.features), dtype=np.bool_)
     in_groups = {j for predicate in tied for j in predicate.columns}
     for j, feature in enumerate(space.features):
@@ -267,11 +267,12 @@ def build_problem(
                 keeps_codes_apart=j in in_groups,
             )
         )
+        own_costs.append(costs)
         beside = np.minimum(gap_costs, np.concatenate([[np.inf], gap_costs[:-1]]))
         code_costs.append(np.minimum(costs, beside))
     return CheaperChangeProblem(
         atoms=tuple(atoms),
-        bounds=tuple(_build_bounds(model, row, code_costs) for model in models),
+        bounds=tuple(_build_bounds(model, row, code_costs, own_costs) for model in models),
         decide=conditions.desired,
         admits=lambda points: admits(predicates, points),
         flag_feasible=_build_feasibility_test(space, tied),
@@ -280,9 +281,11 @@ def build_problem(
     )
 
 
-def _build_bounds(model: ModelWithBounds, row: Int32Array, code_costs: Sequence[Float64Array]) -> ChangeBounds:
+def _build_bounds(
+    model: ModelWithBounds, row: Int32Array, code_costs: Sequence[Float64Array], costs: Sequence[Float64Array]
+) -> ChangeBounds:
     if isinstance(model.bounds, SumBounds):
-        return SumChangeBounds.build(model.bounds, row, code_costs)
+        return SumChangeBounds.build(model.bounds, row, code_costs, costs)
     from ironrule.checker.bounds.network_bounds import NetworkBounds
     from ironrule.checker.bounds.network_change_bounds import NetworkChangeBounds
 
