@@ -181,7 +181,7 @@ def read_points(setting: Setting, document: Document) -> np.ndarray:
 def attack(setting: Setting, document: Document, rng: np.random.Generator) -> np.ndarray | None:
     """A point that shows a confirmed document to be false; None if none was found."""
     points = read_points(setting, document)
-    proposals = _propose(setting, points, rng)
+    proposals = _propose(setting, points, rng, document["scope"].get("breakpoints") is not None)
     proposals = proposals[setting.meets(proposals)]
     costs, changed = setting.measure(proposals), proposals != setting.row
     alive = np.isfinite(costs)
@@ -198,14 +198,14 @@ def attack(setting: Setting, document: Document, rng: np.random.Generator) -> np
     return None
 
 
-def _propose(setting: Setting, points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Points of the domain at random, near the counterfactuals, and between these and the row."""
+def _propose(setting: Setting, points: np.ndarray, rng: np.random.Generator, between_values: bool) -> np.ndarray:
+    """Points of the domain at random, near the counterfactuals, and between these and the row; or values seen alone."""
     low, high = setting.table.min(axis=0), setting.table.max(axis=0)
     width, count = len(setting.row), ATTACKS // 4
     seen = np.stack([rng.choice(column, ATTACKS) for column in setting.table.T], axis=1)
-    anything = rng.uniform(low, high, size=(ATTACKS, width)) if setting.intervals else seen
+    anything = rng.uniform(low, high, size=(ATTACKS, width)) if between_values else seen
     mixed = np.where(rng.random((ATTACKS, width)) < 0.5, anything, seen)
-    if setting.intervals:
+    if between_values:
         base = points[rng.integers(len(points), size=ATTACKS)] if len(points) else mixed
         near = base + rng.normal(size=base.shape) * (high - low) * 10.0 ** rng.uniform(-5, -1, size=(ATTACKS, 1))
         between = setting.row + (base - setting.row) * rng.uniform(0, 1.02, size=base.shape)
@@ -233,7 +233,8 @@ def forge(setting: Setting, document: Document, rng: np.random.Generator) -> Ite
         prices = {change["feature"]: 3.0 for change in items[0]["changes"][:1]}
         dearer = Cost(setting.cost.norm, setting.cost.scale, prices=prices, per_change=setting.cost.per_change)
         yield "another price", write(cost=dearer.to_dict(), counterfactuals=items[:1], scope={**scope, "k": 1})
-    proposals = _propose(setting, read_points(setting, document), rng)
+    between_values = document["scope"].get("breakpoints") is not None
+    proposals = _propose(setting, read_points(setting, document), rng, between_values)
     good = proposals[setting.meets(proposals)]
     for point in good[rng.permutation(len(good))[:3]]:
         yield "another point", write(counterfactuals=[_write(setting.row, point)], scope={**scope, "k": 1})
@@ -272,7 +273,10 @@ def main() -> int:
             continue
         document = json.loads(found.to_json())
         checker = Checker(setting.model, setting.table, models=setting.asked.get("models", ()))
-        line = (setting.name, setting.cost.norm + (" whole" if setting.intervals else " seen"))
+        line = (
+            setting.name,
+            setting.cost.norm + (" seen" if document["scope"].get("breakpoints") is None else " whole"),
+        )
         if found.proven:
             start = time.process_time()
             result = checker.check(document)

@@ -76,6 +76,7 @@ class Checker:
         self._scopes: dict[str, CheckScope] = {}
         self._measure, self._known_rows = measure, dict[Any, Any]()  # of ladders
         self._known_changes = dict[str, Any]()  # of documents of changes
+        self._known_suggestions = dict[str, Any]()  # of changes that explanations suggest
 
     def check(self, explanation: Any) -> Check:
         """Check every claim of a result, its plain data or its JSON; raises InputError for what is none of these."""
@@ -118,7 +119,9 @@ class Checker:
             yield "which rules were permitted, and what their components weigh, was taken from the document"
         if self._materials.change_constraints:
             texts = " and ".join(self._materials.change_constraints)
-            yield f"constraints on what may change say nothing about rules, and were not checked: {texts}"
+            checked = document.changes is not None and document.changes.proven
+            beside = "" if checked else ", and were not checked"
+            yield f"constraints on what may change say nothing about rules{beside}: {texts}"
 
     def _find_scope(self, document: ExplanationDocument) -> CheckScope:
         """The models with what counts as desired; kept, since explanations of one model mostly agree on it."""
@@ -144,10 +147,15 @@ class Checker:
             if findings[-1].status != "holds":
                 return findings
         try:
-            claims = ClaimChecker.build(document, scope)
+            claims = ClaimChecker.build(document, scope, partial(self._check_nearest_changes, document))
         except ClaimFailed as reason:
             return [*findings, Finding("instance", "fails", str(reason))]
         return [*findings, *claims.check_claims()]
+
+    def _check_nearest_changes(self, document: ExplanationDocument) -> str:
+        from ironrule.checker.changes.suggested import check_nearest_changes
+
+        return check_nearest_changes(document, self._materials, self._known_suggestions)
 
     def _check_decision(self, _: ExplanationDocument, scope: CheckScope) -> str:
         margin = scope.target.margin

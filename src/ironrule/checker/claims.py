@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,15 +41,18 @@ class ClaimChecker:
     document: ExplanationDocument
     scope: CheckScope
     answers: AnswerCache
+    check_nearest_changes: Callable[[], str]
     ranges: dict[int, CodeRange] = field(default_factory=dict)
 
     @classmethod
-    def build(cls, document: ExplanationDocument, scope: CheckScope) -> ClaimChecker:
+    def build(
+        cls, document: ExplanationDocument, scope: CheckScope, check_nearest_changes: Callable[[], str]
+    ) -> ClaimChecker:
         """Put every point that the document names to the models at once; raises ClaimFailed if its instance is none."""
         instance = components.encode_point(scope.space, document.instance)
         answers = AnswerCache(scope.user_models, scope.space, instance)
         answers.desired(np.stack([instance, *_find_named_points(document, scope, instance)]))
-        return cls(document, scope, answers)
+        return cls(document, scope, answers, check_nearest_changes)
 
     def check_claims(self) -> Iterator[Finding]:
         """Every claim with what becomes of it."""
@@ -57,8 +60,8 @@ class ClaimChecker:
         yield run_claim_check("past rows", self._check_history)
         yield run_claim_check("counterfactuals", self._check_counterfactuals)
         if self.document.changes is not None:
-            changes, own = self.document.changes, self.document.instance
-            yield run_claim_check("suggested changes", partial(check_suggested_changes, changes, self.scope, own))
+            asked = self.document.changes, self.scope, self.document.instance, self.check_nearest_changes
+            yield run_claim_check("suggested changes", partial(check_suggested_changes, *asked))
         if self.document.marks:
             yield run_claim_check("marks", self._check_marks)
         try:

@@ -1,13 +1,13 @@
 """Changes that are suggested to a person: their numbers need not be values of the domains.
 
-The model is asked about every one, and about what it was before its numbers were rounded. That they are the nearest,
-and that they respect what the user declared of features, is not checked.
+The model is asked about every one, and about what it was before its numbers were rounded. That they respect their
+limits, and are the nearest, is checked by :mod:`~ironrule.checker.changes.suggested`, if they are said to be proven.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,14 +25,20 @@ from ironrule.checker.user_models import UserModel
 ROUNDING = 1e-9  # of a range, in the differences of its numbers
 
 
-def check_suggested_changes(changes: ChangesClaim, scope: CheckScope, instance: JsonObject) -> str:
-    """What becomes of the claim; raises ClaimFailed unless the model gives all of them the desired outcome."""
+def check_suggested_changes(
+    changes: ChangesClaim, scope: CheckScope, instance: JsonObject, check_nearest: Callable[[], str]
+) -> str:
+    """What becomes of the claim; raises ClaimFailed unless the model gives all of them the desired outcome.
+    ``check_nearest`` says that nothing is nearer, where that is claimed.
+    """
     plain = changes.counterfactuals
+    nearest = check_nearest() if changes.proven else "that they are the nearest is not claimed"
     if not plain:
-        return "none is suggested"
+        return f"none is suggested; {nearest}" if changes.proven else "none is suggested"
     for one in plain:
         for name in one.get("exact", {}):
-            check_rounding(one, name, scope.space, changes.resolution)
+            # by another cost, what rounding costs is part of the resolution
+            check_rounding(one, name, scope.space, changes.resolution if changes.cost is None else 1.0)
     before = [{**one["values"], **one["exact"]} for one in plain if "exact" in one]
     space = add_numbers(scope.space, [*(one["values"] for one in plain), *before])
     origin = encode_point(space, instance)
@@ -41,7 +47,7 @@ def check_suggested_changes(changes: ChangesClaim, scope: CheckScope, instance: 
     _require_desired(scope, space, np.stack(points))
     rounded = f", {len(before)} of them also before rounding" if before else ""
     count = len(plain)
-    return f"the model gives all {count} the desired outcome{rounded}; whether they are the nearest is not checked"
+    return f"the model gives all {count} the desired outcome{rounded}; {nearest}"
 
 
 def _require_desired(scope: CheckScope, space: CheckerSpace, points: Int32Array) -> None:

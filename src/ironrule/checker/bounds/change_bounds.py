@@ -87,7 +87,7 @@ class ChangeBounds(Protocol):
 
     def count_parts(self, changes: ChangePieces, limit: float) -> list[Float64Array]:
         """Per feature and code into how many parts the gap beside the code is to be cut so that these pieces may be
-        closed: their bounds take what the far end of a gap adds for what the near end costs. 0: the gap is not to blame.
+        closed: their bounds take what the far end of a gap adds for what the near end costs. 0: no gap is to blame.
         """
 
 
@@ -318,7 +318,7 @@ class SumChangeBounds:
         if terms and np.isfinite(changes.limit):
             enough = -(margin.margin.slack + margin.rounding) - total - trees
             prices = _list_prices(margin, terms, changes.limit)
-            least = np.minimum(least, trees + _bound_at_prices(terms, self.code_costs, changes, prices, enough)[0])
+            least = np.minimum(least, trees + bound_at_prices(terms, self.code_costs, changes, prices, enough)[0])
         return total + least, gains
 
     def count_parts(self, changes: ChangePieces, limit: float) -> list[Float64Array]:
@@ -331,7 +331,7 @@ class SumChangeBounds:
                 continue
             enough = np.full(len(changes), -(margin.margin.slack + margin.rounding + margin.margin.offset))
             prices = _list_prices(margin, terms, changes.limit)
-            least, price = _bound_at_prices(terms, affordable, changes, prices, np.full(len(changes), -np.inf))
+            least, price = bound_at_prices(terms, affordable, changes, prices, np.full(len(changes), -np.inf))
             spare = np.maximum(enough - least, LEAST_SPARE * np.abs(enough - sum(own for _, _, own in terms)))
             each = (spare / (2 * len(terms)))[:, None]
             for j, adds, _ in terms:
@@ -358,7 +358,7 @@ def _list_prices(margin: ChangeableMargin, terms: Sequence[OwnTerm], limit: floa
     return np.asarray(needed / max(limit, TINY_COST) * PRICE_STEPS)
 
 
-def _bound_at_prices(
+def bound_at_prices(
     terms: Sequence[OwnTerm],
     code_costs: Sequence[Float64Array],
     changes: ChangePieces,
@@ -383,7 +383,7 @@ def _bound_at_prices(
         some = np.flatnonzero((best == place) & (least > enough))
         ends = prices[max(place - 1, 0)], prices[min(place + 1, len(prices) - 1)]
         finer = np.linspace(*ends, PRICES_BETWEEN)
-        own, price = _bound_at_prices(terms, code_costs, changes.select(some), finer, enough[some], rounds - 1)
+        own, price = bound_at_prices(terms, code_costs, changes.select(some), finer, enough[some], rounds - 1)
         chosen[some] = np.where(own < least[some], price, chosen[some])
         least[some] = np.minimum(least[some], own)
     return least, chosen

@@ -22,7 +22,6 @@ from ironrule.errors import InputError, OutcomeError
 
 T = TypeVar("T")
 MAX_CACHED = 8
-NOT_MAXIMAL = "that no bound of the region can be moved further was not checked"
 _TRUE, _FALSE = "Every claim was checked against the model", "A claim is false or was altered"
 _OPEN = "Not everything could be checked, or the document claims no proof"
 _ENDS = {  # of what is said of a document that is proven, and of one that is refuted

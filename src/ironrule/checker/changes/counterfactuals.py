@@ -20,7 +20,6 @@ import numpy as np
 
 from ironrule.checker.arrays import BoolArray, Int32Array
 from ironrule.checker.changes.claims import (
-    NOT_MAXIMAL,
     CallersMeaning,
     build_conditions,
     build_or_say,
@@ -212,8 +211,6 @@ def _list_notes(document: CounterfactualsDocument, meaning: CallersMeaning) -> l
     scope = document.scope
     if "cost" in document.data or (scope and (scope.change_constraints or scope.features_to_vary is not None)):
         notes.append("what may change, and what it costs, was taken from the document")
-    if any(region.maximal for region in _list_regions(document)):
-        notes.append(NOT_MAXIMAL)
     named = [name for name in ("measures", *EMBEDDED_FIELDS) if name in document.data]
     beside = [name for name in named if name not in document.embedded]
     if beside:
