@@ -17,16 +17,8 @@ from ironrule.checker.document import (
     to_canonical_json,
 )
 from ironrule.checker.intervals import can_be_interval, is_interval_feature, summarize_domains
-from ironrule.checker.result import (
-    NOT_COMPARED,
-    Check,
-    ClaimFailed,
-    ClaimUndecided,
-    Finding,
-    ReadingSource,
-    run_claim_check,
-)
-from ironrule.checker.scope import CheckScope, build_scope, read_user_inputs
+from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
+from ironrule.checker.scope import NOT_COMPARED, CheckScope, build_scope, read_user_inputs
 from ironrule.checker.space.space import value_from_json
 from ironrule.checker.user_models import OutcomeTarget, parse_callers_target, parse_target, require_same_target
 from ironrule.errors import InputError, OutcomeError, describe_value
@@ -75,8 +67,7 @@ class Checker:
         self._margin = None if margin is None else parse_target(None, None, margin).margin
         self._scopes: dict[str, CheckScope] = {}
         self._measure, self._known_rows = measure, dict[Any, Any]()  # of ladders
-        self._known_changes = dict[str, Any]()  # of documents of changes
-        self._known_suggestions = dict[str, Any]()  # of changes that explanations suggest
+        self._known_changes, self._known_suggestions = dict[str, Any](), dict[str, Any]()  # of changes
 
     def check(self, explanation: Any) -> Check:
         """Check every claim of a result, its plain data or its JSON; raises InputError for what is none of these."""
@@ -117,11 +108,8 @@ class Checker:
         permission = document.restrictions
         if permission.require or permission.forbid or permission.weights:
             yield "which rules were permitted, and what their components weigh, was taken from the document"
-        if self._materials.change_constraints:
-            texts = " and ".join(self._materials.change_constraints)
-            checked = document.changes is not None and document.changes.proven
-            beside = "" if checked else ", and were not checked"
-            yield f"constraints on what may change say nothing about rules{beside}: {texts}"
+        if texts := " and ".join(self._materials.change_constraints):
+            yield f"constraints on what may change say nothing about rules: {texts}"
 
     def _find_scope(self, document: ExplanationDocument) -> CheckScope:
         """The models with what counts as desired; kept, since explanations of one model mostly agree on it."""

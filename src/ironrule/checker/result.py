@@ -14,10 +14,6 @@ CheckStatus = Literal["proven", "holds", "refuted", "undecided"]
 ReadingSource = Literal["own", "shared", "none"]
 DocumentKind = Literal["explanation", "ladder", "counterfactuals", "region", "menu", "infeasibility"]
 STATUS_COLOURS = {"proven": "#1b6e3c", "holds": "#1f5a8a", "undecided": "#8a5a00", "refuted": "#a1260d"}
-NOT_COMPARED = (
-    "what counts as desired was taken from the document; pass desired= and threshold= (--desired, --threshold) to "
-    "compare it with what you mean"
-)
 STATUS_MEANINGS = {
     "proven": "Every claim was checked against the model, and the rule has no exception",
     "holds": "Every claim of the ladder was checked: the last rule is proven, short ones are bounded",

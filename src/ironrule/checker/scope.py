@@ -51,6 +51,10 @@ from ironrule.errors import ConstraintError, InputError, SpaceError, describe_va
 
 MAX_PAST_ROWS = 4096
 CHECKED_POINTS = 4096
+NOT_COMPARED = (
+    "what counts as desired was taken from the document; pass desired= and threshold= (--desired, --threshold) to "
+    "compare it with what you mean"
+)
 MAX_CHECKED_VALUES = 50_000
 MAX_COMPARED_CODES = 1 << 24  # in the points that are put to the model at once
 Breakpoints = Mapping[str, Sequence[Any]]  # further numbers of features, by name

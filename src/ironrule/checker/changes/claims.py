@@ -12,10 +12,10 @@ import numpy as np
 
 from ironrule.checker.changes.document import ScopeClaim
 from ironrule.checker.changes.space import ChangeConditions, list_conditions
-from ironrule.checker.document import JsonObject, compute_digest, to_canonical_json
+from ironrule.checker.document import JsonObject, to_canonical_json
 from ironrule.checker.intervals import is_interval_feature, summarize_domains
-from ironrule.checker.result import NOT_COMPARED, ClaimFailed, ClaimUndecided, Finding
-from ironrule.checker.scope import MAX_PAST_ROWS, UserInputs
+from ironrule.checker.result import ClaimFailed, ClaimUndecided, Finding
+from ironrule.checker.scope import MAX_PAST_ROWS, NOT_COMPARED, UserInputs
 from ironrule.checker.space.space import value_from_json
 from ironrule.checker.user_models import OutcomeTarget, parse_target, require_same_target
 from ironrule.errors import InputError, OutcomeError
@@ -52,13 +52,6 @@ class DigestedDocument(Protocol):
     @property
     def data(self) -> JsonObject:
         """Everything that it says."""
-
-
-def check_digest(document: DigestedDocument) -> str:
-    """That the digest of a document is that of its data."""
-    if document.digest != compute_digest(document.data):
-        raise ClaimFailed("digest mismatch: the document was modified after it was written")
-    return "the document is as it was written"
 
 
 @dataclass(frozen=True, slots=True)

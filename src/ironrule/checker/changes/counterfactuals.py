@@ -24,7 +24,6 @@ from ironrule.checker.changes.claims import (
     build_conditions,
     build_or_say,
     check_decision,
-    check_digest,
     check_model,
     check_space,
     require_known_domains,
@@ -47,6 +46,7 @@ from ironrule.checker.changes.space import (
     build_problem,
     list_stepped_numbers,
 )
+from ironrule.checker.checker import check_digest
 from ironrule.checker.components import describe_changes, encode_counterfactual, encode_point, format_value
 from ironrule.checker.document import JsonObject, to_canonical_json
 from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from ironrule.checker.changes.claims import CallersMeaning, DigestedDocument, build_or_say, check_digest
+from ironrule.checker.changes.claims import CallersMeaning, DigestedDocument, build_or_say
 from ironrule.checker.changes.costs import DEFAULT_COST, CostClaim
 from ironrule.checker.changes.counterfactuals import CounterfactualsChecker
 from ironrule.checker.changes.document import CounterfactualsDocument, ScopeClaim
+from ironrule.checker.checker import check_digest
 from ironrule.checker.document import JsonObject
 from ironrule.checker.result import ClaimUndecided, Finding, ReadingSource, run_claim_check
 from ironrule.checker.scope import UserInputs

@@ -27,7 +27,6 @@ from ironrule.checker.changes.claims import (
     build_conditions,
     build_or_say,
     check_decision,
-    check_digest,
     check_model,
     check_space,
     read_target,
@@ -41,6 +40,7 @@ from ironrule.checker.changes.space import (
     flag_permitted_codes,
     sort_predicates,
 )
+from ironrule.checker.checker import check_digest
 from ironrule.checker.components import (
     describe_conditions,
     encode_component,
