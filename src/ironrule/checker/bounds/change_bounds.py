@@ -382,8 +382,8 @@ def bound_at_prices(
     for place in np.unique(best[least > enough]).tolist() if rounds and len(prices) > 1 else ():
         some = np.flatnonzero((best == place) & (least > enough))
         ends = prices[max(place - 1, 0)], prices[min(place + 1, len(prices) - 1)]
-        finer = np.linspace(*ends, PRICES_BETWEEN)
-        own, price = bound_at_prices(terms, code_costs, changes.select(some), finer, enough[some], rounds - 1)
+        finer, part = np.linspace(*ends, PRICES_BETWEEN), changes.select(some)
+        own, price = bound_at_prices(terms, code_costs, part, prices=finer, enough=enough[some], rounds=rounds - 1)
         chosen[some] = np.where(own < least[some], price, chosen[some])
         least[some] = np.minimum(least[some], own)
     return least, chosen

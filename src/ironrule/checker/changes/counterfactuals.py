@@ -11,7 +11,7 @@ values, and that is too coarse to see, numbers are put between them, a few times
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -404,8 +404,9 @@ class CounterfactualsChecker:
             conditions, problem, prices, row = self._prepare()
             search = ChangeSearch(problem, find_limit(prices), forbidden)
             search.run(PIECES_BEFORE_REFINING)
-            numbers = {} if search.cheaper is not None or search.is_complete else self._list_numbers(search, conditions)
-            if not (rounds_left and numbers):
+            is_open = rounds_left and search.cheaper is None and not search.is_complete
+            numbers = self._list_numbers(search.count_parts(), conditions) if is_open else {}
+            if not numbers:
                 search.run(MAX_PIECES - pieces)
             pieces += search.pieces
             if search.cheaper is not None:
@@ -414,7 +415,9 @@ class CounterfactualsChecker:
                 raise ClaimFailed(f"there is {what}: {found}")
             if search.is_complete:
                 return pieces
-            numbers = numbers or self._list_numbers(search, conditions) if rounds_left else {}
+            if rounds_left and not numbers:
+                gaps = [(j, int(problem.atoms[j].begins[atom])) for j, atom in search.open_gaps]
+                numbers = self._list_numbers(dict.fromkeys(gaps, 0) | search.count_parts(), conditions)
             if not numbers:
                 break
             self._join(numbers)
@@ -443,11 +446,9 @@ class CounterfactualsChecker:
         build = partial(ChangeConditions.build, self.inputs, self.targets, claim, self.more)
         return self.meaning.get_built((*asked, claim.extended_values, sorted(self.more.items())), build)
 
-    def _list_numbers(self, search: ChangeSearch, conditions: ChangeConditions) -> Numbers:
-        """Numbers to be put into gaps, by feature; none where there is no room for any."""
+    def _list_numbers(self, wanted: Mapping[tuple[int, int], int], conditions: ChangeConditions) -> Numbers:
+        """Numbers to be put into gaps, by feature, where into so many parts they are wanted to be cut at least."""
         features, new = conditions.space.features, dict[str, tuple[Any, ...]]()
-        wanted = dict.fromkeys([(j, int(search.problem.atoms[j].begins[atom])) for j, atom in search.open_gaps], 0)
-        wanted |= search.count_parts()
         room = MAX_NEW_NUMBERS - sum(map(len, self.more.values()))
         least = min(NUMBERS_PER_GAP, room // max(1, 2 * len(wanted)))
         share = min(1.0, (room - least * len(wanted)) / max(1, sum(wanted.values())))

@@ -244,9 +244,8 @@ class _RegionChecker:
         for change in self.document.counterfactual["changes"]:
             j = space.index(change["feature"])
             row[j] = encode_value(space.features[j], change["before"])
-        restrictions = Restrictions.build(
-            self.claim, replace(space, constraints=())
-        )  # those on the space limit nothing
+        # constraints on the space forbid no value: where no point can occur, none is denied
+        restrictions = Restrictions.build(self.claim, replace(space, constraints=()))
         alone, _ = sort_predicates(restrictions.bind(space, row), len(space.features))
         for j in (space.index(one["feature"]) for one in self.document.ranges):
             permitted = flag_permitted_codes(space, j, row, alone[j])
@@ -254,9 +253,7 @@ class _RegionChecker:
                 self._require_denied(j, codes)
                 self._require_neighbours(j, codes)
                 sides += 1
-        return (
-            f"moving any of {sides} sides by one value lets in a point that is denied" if sides else "no side can move"
-        )
+        return f"moving any of {sides} sides by one value lets in a point that is denied" if sides else "none can move"
 
     def _list_additions(self, j: int, own: int, permitted: BoolArray) -> Iterator[IntpArray]:
         """The codes of a feature that could be added: the next ones on both sides, or all others where only that is
