@@ -89,6 +89,7 @@ def run(options: argparse.Namespace) -> CommandResult:
 
 def _phrase_rule(document: Mapping[str, Any], options: argparse.Namespace) -> str | None:
     """The rule that was checked in the words of the labels, where there are any."""
+    from ironrule.results.scope import DomainSummary, restore_readings
     from ironrule.rule.rule import Rule
 
     explanation = document.get("explanation", document)
@@ -97,4 +98,7 @@ def _phrase_rule(document: Mapping[str, Any], options: argparse.Namespace) -> st
     labels = Labels.from_dict(explanation.get("labels", {}))
     if options.labels is not None or options.language is not None:
         labels = read_labels(options).extend(labels)
-    return str(Rule.from_dict(explanation["rules"][0]["rule"]).with_labels(labels)) if labels else None
+    if not labels:
+        return None
+    domains = {name: DomainSummary.from_dict(one) for name, one in explanation.get("domains", {}).items()}
+    return str(restore_readings(Rule.from_dict(explanation["rules"][0]["rule"]), domains).with_labels(labels))
