@@ -287,6 +287,22 @@ def test_rows_that_were_handed_over_must_be_handed_over_again(examples, name, ad
     assert examples[name].check(smaller, measure=None).status == "refuted"
 
 
+@pytest.mark.parametrize("name", ["table", "kinds, table"])
+def test_a_ladder_that_was_measured_on_rows_of_its_own_data_is_refuted(monkeypatch, examples, name):
+    """The explainer refuses such rows; here it is kept from that. New rows stand beside them, in any order."""
+    monkeypatch.setattr("ironrule.explain.measured_rows._require_other_rows", lambda *_: None)
+    example = examples[name]
+    seen = example.data.sample(frac=0.8, random_state=1)
+    measured = pd.concat([example.given["measure"].iloc[:20], seen], ignore_index=True)
+    explainer = ironrule.Explainer(example.model, example.data, desired=True, measure=measured)
+    denied = int(np.flatnonzero(~explainer._context.history.outcomes)[0])
+    ladder = explainer.ladder(denied, budget=ironrule.Budget(evaluations=1000))
+    found = ironrule.check(ladder, example.model, example.data, desired=True, measure=measured)
+    assert [one.claim for one in found.failures] == ["ladder: rows"], str(found)
+    assert "are in the data, which the search looked at; by chance" in found.failures[0].sentence
+    assert found.status == "refuted"
+
+
 def test_other_rows_than_those_measured_are_noticed(examples):
     mask, table = (examples[name].given["measure"] for name in ("mask", "table"))
     assert examples["mask"].check(measure=~mask).status == "refuted"

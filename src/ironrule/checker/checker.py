@@ -18,16 +18,12 @@ from ironrule.checker.document import (
 )
 from ironrule.checker.intervals import can_be_interval, is_interval_feature, summarize_domains
 from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
-from ironrule.checker.scope import CheckScope, build_scope, read_user_inputs
+from ironrule.checker.scope import NOT_COMPARED, CheckScope, build_scope, read_user_inputs
 from ironrule.checker.space.space import value_from_json
 from ironrule.checker.user_models import OutcomeTarget, parse_callers_target, parse_target, require_same_target
 from ironrule.errors import InputError, OutcomeError, describe_value
 
 NOT_GIVEN: Final = object()
-NOT_COMPARED = (
-    "what counts as desired was taken from the document; pass desired= and threshold= (--desired, --threshold) to "
-    "compare it with what you mean"
-)
 MAX_CACHED_SCOPES = 8
 
 
@@ -71,7 +67,7 @@ class Checker:
         self._margin = None if margin is None else parse_target(None, None, margin).margin
         self._scopes: dict[str, CheckScope] = {}
         self._measure, self._known_rows = measure, dict[Any, Any]()  # of ladders
-        self._known_changes = dict[str, Any]()  # of documents of changes
+        self._known_changes, self._known_suggestions = dict[str, Any](), dict[str, Any]()  # of changes
 
     def check(self, explanation: Any) -> Check:
         """Check every claim of a result, its plain data or its JSON; raises InputError for what is none of these."""
@@ -112,9 +108,8 @@ class Checker:
         permission = document.restrictions
         if permission.require or permission.forbid or permission.weights:
             yield "which rules were permitted, and what their components weigh, was taken from the document"
-        if self._materials.change_constraints:
-            texts = " and ".join(self._materials.change_constraints)
-            yield f"constraints on what may change say nothing about rules, and were not checked: {texts}"
+        if texts := " and ".join(self._materials.change_constraints):
+            yield f"constraints on what may change say nothing about rules: {texts}"
 
     def _find_scope(self, document: ExplanationDocument) -> CheckScope:
         """The models with what counts as desired; kept, since explanations of one model mostly agree on it."""
@@ -140,10 +135,15 @@ class Checker:
             if findings[-1].status != "holds":
                 return findings
         try:
-            claims = ClaimChecker.build(document, scope)
+            claims = ClaimChecker.build(document, scope, partial(self._check_nearest_changes, document))
         except ClaimFailed as reason:
             return [*findings, Finding("instance", "fails", str(reason))]
         return [*findings, *claims.check_claims()]
+
+    def _check_nearest_changes(self, document: ExplanationDocument) -> str:
+        from ironrule.checker.changes.suggested import check_nearest_changes
+
+        return check_nearest_changes(document, self._materials, self._known_suggestions)
 
     def _check_decision(self, _: ExplanationDocument, scope: CheckScope) -> str:
         margin = scope.target.margin

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,15 +41,16 @@ class ClaimChecker:
     document: ExplanationDocument
     scope: CheckScope
     answers: AnswerCache
+    check_nearest: Callable[[], str]
     ranges: dict[int, CodeRange] = field(default_factory=dict)
 
     @classmethod
-    def build(cls, document: ExplanationDocument, scope: CheckScope) -> ClaimChecker:
+    def build(cls, document: ExplanationDocument, scope: CheckScope, check_nearest: Callable[[], str]) -> ClaimChecker:
         """Put every point that the document names to the models at once; raises ClaimFailed if its instance is none."""
         instance = components.encode_point(scope.space, document.instance)
         answers = AnswerCache(scope.user_models, scope.space, instance)
         answers.desired(np.stack([instance, *_find_named_points(document, scope, instance)]))
-        return cls(document, scope, answers)
+        return cls(document, scope, answers, check_nearest)
 
     def check_claims(self) -> Iterator[Finding]:
         """Every claim with what becomes of it."""
@@ -57,8 +58,8 @@ class ClaimChecker:
         yield run_claim_check("past rows", self._check_history)
         yield run_claim_check("counterfactuals", self._check_counterfactuals)
         if self.document.changes is not None:
-            changes, own = self.document.changes, self.document.instance
-            yield run_claim_check("suggested changes", partial(check_suggested_changes, changes, self.scope, own))
+            asked = self.document.changes, self.scope, self.document.instance, self.check_nearest
+            yield run_claim_check("suggested changes", partial(check_suggested_changes, *asked))
         if self.document.marks:
             yield run_claim_check("marks", self._check_marks)
         try:
@@ -99,21 +100,16 @@ class ClaimChecker:
         return f"{rows:,}, as claimed"
 
     def _check_counterfactuals(self) -> str:
-        count = self._require_counterfactuals(self.document.counterfactuals)
-        return f"the model gives all {count} the desired outcome" if count else "none is claimed"
+        encode = partial(components.encode_counterfactual, self.scope.space, self.answers.instance)
+        points = list(map(encode, self.document.counterfactuals))
+        alone = self.scope.user_models.members == (self.scope.user_models.primary,)
+        self._require_desired(points, self.answers if alone else self.answers.for_model(self.scope.user_models.primary))
+        return f"the model gives all {len(points)} the desired outcome" if points else "none is claimed"
 
     def _check_marks(self) -> str:
         if any(mark["component"] >= len(self.document.rules[0].components) for mark in self.document.marks):
             raise ClaimFailed("marks must be of components of the rule, but one is not")
         return "all are of components of the rule; what was declared of their features is not checked"
-
-    def _require_counterfactuals(self, plain: Sequence[JsonObject]) -> int:
-        """How many there are; raises ClaimFailed unless the model gives all the desired outcome."""
-        encode = partial(components.encode_counterfactual, self.scope.space, self.answers.instance)
-        points = [encode(one) for one in plain]
-        alone = self.scope.user_models.members == (self.scope.user_models.primary,)
-        self._require_desired(points, self.answers if alone else self.answers.for_model(self.scope.user_models.primary))
-        return len(points)
 
     def _require_desired(self, points: list[Int32Array], answers: AnswerCache) -> None:
         """Raise ClaimFailed unless all points can occur and are desired."""

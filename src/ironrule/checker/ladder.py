@@ -38,7 +38,7 @@ from ironrule.checker.measured_rows import (
 )
 from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, run_claim_check
 from ironrule.checker.scope import CheckScope, UserInputs
-from ironrule.checker.space.space import CheckerFeature, CheckerSpace
+from ironrule.checker.space.space import CheckerFeature, CheckerSpace, value_to_json
 
 STANDARD_SEED = 0
 SCORE_TOLERANCE = 1e-9
@@ -133,6 +133,8 @@ class LadderChecker:
 
     def _check_rows(self) -> str:
         measured, is_searched = require_measured(self.rows, self.document)
+        if self.rows.overlap is not None:
+            raise ClaimFailed(self.rows.overlap)
         for what, claimed, there in (
             ("measured", self.document.measured_rows, len(measured)),
             ("searched", self.document.searched_rows, int(is_searched.sum())),
@@ -141,7 +143,8 @@ class LadderChecker:
                 raise ClaimFailed(f"{claimed:,} {what} rows are claimed, but there are {there:,}")
         origin = {"split": "of the split", "mask": "that the caller marks", "table": "of the caller's table"}
         counted = f"{len(measured):,} measured rows {origin[self.document.measured_from]}"
-        return f"{counted}; that the search did not look at them is not checked"
+        others = ", which are others than those of the data" if self.document.measured_from == "table" else ""
+        return f"{counted}{others}; that the search did not look at them is not checked"
 
     def _check_rule(self, place: int, rung: RungClaim) -> str:
         """That it covers the instance and has the right outcome, and how many past rows it covers."""
@@ -215,7 +218,7 @@ class LadderChecker:
             without = score(int(desired[others].sum()), int(others.sum()))
             if abs(without - part.bound_without) > SCORE_TOLERANCE:
                 raise ClaimFailed(f"without {name} the bound is said to be {part.bound_without!r}, got {without!r}")
-            other = self._find_other_value(one, codes, desired)
+            other = value_to_json(self._find_other_value(one, codes, desired))
             if type(other) is not type(part.other_value) or other != part.other_value:
                 raise ClaimFailed(f"the other value of {name} is said to be {part.other_value!r}, got {other!r}")
             doubtful |= part.counts_against != _counts_against(own, desired)

@@ -67,11 +67,14 @@ class CountedRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LadderRows:
-    """The past rows, which of them were searched on, and the rows that were measured on; None if nobody named them."""
+    """The past rows, which of them were searched on, and the rows that were measured on; None if nobody named them.
+    ``overlap``: why the rows of a table are none to measure on, if they are rows of the data again.
+    """
 
     past: CountedRows
     is_searched: BoolArray | None
     measured: CountedRows | None
+    overlap: str | None = None
 
 
 KnownRows = dict[tuple[CheckScope, str, int | None], LadderRows]
@@ -108,7 +111,8 @@ def _find_rows(document: LadderDocument, scope: CheckScope, inputs: UserInputs, 
         can_occur = scope.space.admits(scope.space.encode(inputs.table))
         return _take_measured(past, measure[can_occur])
     if document.measured_from == "table" and measure is not None and not is_mask(measure):
-        return LadderRows(past, every, _read_measured(scope, inputs, measure))
+        measured = _read_measured(scope, inputs, measure)
+        return LadderRows(past, every, measured, _describe_overlap(past, measured))
     return LadderRows(past, every if document.measured_from == "table" else None, None)
 
 
@@ -142,6 +146,28 @@ def _read_measured(scope: CheckScope, inputs: UserInputs, measure: Any) -> Count
     can_occur = space.admits(codes)
     desired = _ask_about_rows(inputs.models, table, space, scope.target)
     return CountedRows(space, codes[can_occur], desired[can_occur])
+
+
+def _describe_overlap(past: CountedRows, measured: CountedRows) -> str | None:
+    """What is wrong if clearly more measured rows are among the past rows, which the search looked at, than by chance:
+    that share is how many past rows have the values of another one.
+    """
+    places = [
+        np.append(look_up_codes(new, old.values), [new.missing_code] * old.missing)
+        for old, new in zip(past.space.features, measured.space.features, strict=True)
+    ]
+    known = np.stack([own[codes] for own, codes in zip(places, past.codes.T, strict=True)], axis=1)
+    every = np.concatenate([known, measured.codes]).astype(np.int32)
+    _, kinds = np.unique(every, axis=0, return_inverse=True)
+    counts = np.bincount(kinds.ravel()[: len(known)], minlength=len(every))[kinds.ravel()]
+    usual = float(np.mean(counts[: len(known)] > 1))
+    shared, by_chance = int((counts[len(known) :] > 0).sum()), len(measured) * usual
+    if shared <= by_chance + 5.0 * math.sqrt(by_chance * (1.0 - usual)) + max(5.0, 0.02 * len(measured)):
+        return None
+    return (
+        f"{shared:,} of {len(measured):,} measured rows are in the data, which the search looked at; by chance about "
+        f"{by_chance:,.0f} would be, so bounds that rest on them need not hold"
+    )
 
 
 def _find_new_values(space: CheckerSpace, table: UserTable) -> dict[str, list[Any]]:

@@ -50,6 +50,10 @@ from ironrule.checker.user_models import (
 from ironrule.errors import ConstraintError, InputError, SpaceError, describe_value
 
 MAX_PAST_ROWS, CHECKED_POINTS, MAX_CHECKED_VALUES = 4096, 4096, 50_000
+NOT_COMPARED = (
+    "what counts as desired was taken from the document; pass desired= and threshold= (--desired, --threshold) to "
+    "compare it with what you mean"
+)
 MAX_COMPARED_CODES = 1 << 24  # in the points that are put to the model at once
 Breakpoints = Mapping[str, Sequence[Any]]  # further numbers of features, by name
 

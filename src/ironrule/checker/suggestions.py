@@ -1,13 +1,13 @@
 """Changes that are suggested to a person: their numbers need not be values of the domains.
 
-The model is asked about every one, and about what it was before its numbers were rounded. That they are the nearest,
-and that they respect what the user declared of features, is not checked.
+The model is asked about every one, and about what it was before its numbers were rounded. That they respect their
+limits, and are the nearest, is checked by :mod:`~ironrule.checker.changes.suggested`, if they are said to be proven.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,14 +25,17 @@ from ironrule.checker.user_models import UserModel
 ROUNDING = 1e-9  # of a range, in the differences of its numbers
 
 
-def check_suggested_changes(changes: ChangesClaim, scope: CheckScope, instance: JsonObject) -> str:
+def check_suggested_changes(
+    changes: ChangesClaim, scope: CheckScope, instance: JsonObject, check_nearest: Callable[[], str]
+) -> str:
     """What becomes of the claim; raises ClaimFailed unless the model gives all of them the desired outcome."""
     plain = changes.counterfactuals
+    nearest = check_nearest() if changes.proven else "that they are the nearest is not claimed"
     if not plain:
-        return "none is suggested"
+        return f"none is suggested; {nearest}" if changes.proven else "none is suggested"
     for one in plain:
         for name in one.get("exact", {}):
-            check_rounding(one, name, scope.space, changes.resolution)
+            check_rounding(one, name, scope.space, changes.resolution if changes.cost is None else 1.0)
     before = [{**one["values"], **one["exact"]} for one in plain if "exact" in one]
     space = add_numbers(scope.space, [*(one["values"] for one in plain), *before])
     origin = encode_point(space, instance)
@@ -40,8 +43,7 @@ def check_suggested_changes(changes: ChangesClaim, scope: CheckScope, instance: 
     points = [*(encode_counterfactual(space, origin, one) for one in shown), *(encode_point(space, v) for v in before)]
     _require_desired(scope, space, np.stack(points))
     rounded = f", {len(before)} of them also before rounding" if before else ""
-    count = len(plain)
-    return f"the model gives all {count} the desired outcome{rounded}; whether they are the nearest is not checked"
+    return f"the model gives all {len(plain)} the desired outcome{rounded}; {nearest}"
 
 
 def _require_desired(scope: CheckScope, space: CheckerSpace, points: Int32Array) -> None:
@@ -63,10 +65,8 @@ def add_numbers(space: CheckerSpace, rows: Sequence[JsonObject]) -> CheckerSpace
     """The space whose intervals have all numbers of some rows."""
     features = []
     for feature in space.features:
-        known = set(feature.values)
-        given = (row.get(feature.name) for row in rows)
-        new = {value for value in given if _is_between(feature, value)} - known
-        features.append(replace(feature, values=tuple(sorted(known | new))) if new else feature)
+        new = {value for row in rows if _is_between(feature, value := row.get(feature.name))}.difference(feature.values)
+        features.append(replace(feature, values=tuple(sorted({*feature.values, *new}))) if new else feature)
     return replace(space, features=tuple(features))
 
 
@@ -83,10 +83,9 @@ def check_rounding(one: JsonObject, name: str, space: CheckerSpace, resolution: 
     feature = space.features[space.index(name)] if name in space.names else None
     if change is None or feature is None or not is_interval_feature(feature):
         raise ClaimFailed(f"only numbers of intervals that change can be rounded, but {name!r} is said to be")
-    numbers = change["before"], one["exact"][name], change["after"]
+    own, exact, shown = numbers = change["before"], one["exact"][name], change["after"]
     if not all(type(number) in (int, float) for number in numbers):
         raise ClaimFailed(f"{name!r} is said to be rounded, but it is no number")
-    own, exact, shown = numbers
     away = min(own, shown) <= exact <= max(own, shown)
     if not away or abs(shown - exact) > (resolution + ROUNDING) * (feature.values[-1] - feature.values[0]):
         raise ClaimFailed(f"{name!r} must be rounded away from the row, and by no more than the resolution")

@@ -19,7 +19,9 @@ function that bounds them (:mod:`~ironrule.checker.bounds.bound_propagation`).
 
     price * limit + the sum, over all features, of the largest (what a value adds - price * what it costs)
 
-(Lagrangian relaxation). For linear models this is nearly exact.
+(Lagrangian relaxation: for any price this is a bound, so nothing rests on how the price was found). For linear models
+it is nearly exact, once gaps are narrow enough: a number in one adds no more than the better of its ends, and costs no
+less than the cheaper one. Which gaps are too wide for that, the same bound tells (``count_parts``).
 
 **Which features change** is then a knapsack: gains are maximized, costs limited. Two bounds of it are taken: the one
 that allows fractions of items (Dantzig, "Discrete-variable extremum problems", 1957), and the largest gains of as many
@@ -50,6 +52,8 @@ from ironrule.checker.bounds.sum_bounds import (
 MAX_BLOCK_ENTRIES = 1 << 21  # numbers in one array of a block of pieces
 RELATIVE_ERROR = 1e-11  # of all sizes that a bound adds up, for the rounding of gains and their sums
 PRICE_STEPS = 2.0 ** (np.arange(-10, 11) / 4)  # tried for one bound, as multiples of what is needed per cost
+PRICE_ROUNDS, PRICES_BETWEEN = 5, 9  # how often a better price is sought, and among how many
+LEAST_SPARE = 1e-3  # of what is needed: numbers are put no closer than for so much to spare
 TINY_COST, LARGE_COST = 1e-300, 1e300  # finite: what is multiplied with zero must become zero
 
 
@@ -79,6 +83,11 @@ class ChangeBounds(Protocol):
     def flag_closed(self, changes: ChangePieces) -> tuple[BoolArray, Float64Array]:
         """Which pieces surely hold no desired point that can be paid; and what each undecided feature may gain, for
         the choice of where to cut.
+        """
+
+    def count_parts(self, changes: ChangePieces, limit: float) -> list[Float64Array]:
+        """Per feature and code into how many parts the gap beside the code is to be cut so that these pieces may be
+        closed: their bounds take what the far end of a gap adds for what the near end costs. 0: no gap is to blame.
         """
 
 
@@ -197,12 +206,15 @@ class ChangeableTrees:
         return base.sum(axis=0), best.sum(axis=0), gains
 
 
+OwnTerm = tuple[int, Float64Array, float]  # a feature, what a term adds for every code of it, and for the row's own
+
+
 class ChangeablePart(NamedTuple):
     """A part of a margin: its trees, what its terms add per code and for the row's own code, and its link."""
 
     trees: ChangeableTrees
     part: PreparedPart
-    own_terms: tuple[tuple[int, Float64Array, float], ...]
+    own_terms: tuple[OwnTerm, ...]
 
 
 class ChangeableMargin(NamedTuple):
@@ -220,12 +232,17 @@ class SumChangeBounds:
     bounds: SumBounds
     alternatives: tuple[tuple[ChangeableMargin, ...], ...]
     code_costs: tuple[Float64Array, ...]
+    costs: tuple[Float64Array, ...]
 
     @classmethod
-    def build(cls, bounds: SumBounds, own: Int32Array, code_costs: Sequence[Float64Array]) -> SumChangeBounds:
-        """``code_costs``: what every code of a feature costs at least."""
+    def build(
+        cls, bounds: SumBounds, own: Int32Array, code_costs: Sequence[Float64Array], costs: Sequence[Float64Array]
+    ) -> SumChangeBounds:
+        """``code_costs``: what every code of a feature, or a number in a gap beside it, costs at least; ``costs``: what
+        the code itself does.
+        """
         count = sum(map(len, bounds.path_sets_by_feature))
-        inside, features, costs = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.intp), np.zeros(count)
+        inside, features, least_costs = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.intp), np.zeros(count)
         for j, numbers in enumerate(bounds.path_sets_by_feature):
             if not len(numbers):
                 continue
@@ -235,12 +252,12 @@ class SumChangeBounds:
             features[numbers], inside[numbers] = j, flag_intersecting_sets(runs, alone.shape[1], alone)[:, 0]
             ends = zip(runs.first.tolist(), runs.end.tolist(), strict=True)
             least = np.array([code_costs[j][first:end].min(initial=np.inf) for first, end in ends])
-            costs[numbers] = np.minimum(np.minimum.reduceat(least, runs.owners), LARGE_COST)
+            least_costs[numbers] = np.minimum(np.minimum.reduceat(least, runs.owners), LARGE_COST)
         alternatives = tuple(
-            tuple(_build_margin(margin, own, inside, features, costs) for margin in margins)
+            tuple(_build_margin(margin, own, inside, features, least_costs) for margin in margins)
             for margins in bounds.alternatives
         )
-        return cls(bounds, alternatives, tuple(code_costs))
+        return cls(bounds, alternatives, tuple(code_costs), tuple(costs))
 
     def flag_closed(self, changes: ChangePieces) -> tuple[BoolArray, Float64Array]:
         """See :class:`ChangeBounds`."""
@@ -280,7 +297,7 @@ class SumChangeBounds:
         """The bound of a margin, and the gains."""
         total, joint = np.full(len(changes), margin.margin.offset), np.zeros(len(changes))
         plain, shared = np.zeros(len(changes)), np.zeros(changes.undecided.shape)
-        trees, terms = np.zeros(len(changes)), list[tuple[int, Float64Array, float]]()
+        trees, terms = np.zeros(len(changes)), list[OwnTerm]()
         gains = np.zeros(changes.undecided.shape)
         for part in margin.parts:
             base, best, own_gains = part.trees.bound(possible, changes.undecided, changes.left)
@@ -299,27 +316,77 @@ class SumChangeBounds:
                 total = total + apply_link(part.part.link, most + part.part.error + margin.rounding)
         least = np.minimum(plain, joint + bound_knapsack(shared, changes.costs, changes.left))
         if terms and np.isfinite(changes.limit):
-            needed = -float(margin.margin.offset + sum(own for _, _, own in terms))
-            least = np.minimum(least, trees + self._bound_terms(terms, changes, abs(needed)))
+            enough = -(margin.margin.slack + margin.rounding) - total - trees
+            prices = _list_prices(margin, terms, changes.limit)
+            least = np.minimum(least, trees + bound_at_prices(terms, self.code_costs, changes, prices, enough)[0])
         return total + least, gains
 
-    def _bound_terms(
-        self, terms: Sequence[tuple[int, Float64Array, float]], changes: ChangePieces, scale: float
-    ) -> Float64Array:
-        """What terms add at most where all changes together cost less than the limit; ``scale`` is about as much as
-        they have to gain.
-        """
-        limit, pieces = max(changes.limit, TINY_COST), changes.pieces
-        least = np.full(len(changes), np.inf)
-        used = {j: np.unique(pieces.rows[:, j], return_inverse=True) for j, _, _ in terms}
-        for price in (scale / limit * PRICE_STEPS).tolist():
-            most = np.full(len(changes), price * limit)
+    def count_parts(self, changes: ChangePieces, limit: float) -> list[Float64Array]:
+        """See :class:`ChangeBounds`: where terms alone are added up."""
+        counts, rows = [np.zeros(len(one)) for one in self.code_costs], changes.pieces.rows
+        affordable = [np.where(one < limit, one, np.inf) for one in self.costs]
+        for margin in self._margins():
+            terms = [term for part in margin.parts for term in part.own_terms]
+            if not terms or any(len(part.trees.leaves) or part.part.link.kind != "identity" for part in margin.parts):
+                continue
+            enough = np.full(len(changes), -(margin.margin.slack + margin.rounding + margin.margin.offset))
+            prices = _list_prices(margin, terms, changes.limit)
+            least, price = bound_at_prices(terms, affordable, changes, prices, np.full(len(changes), -np.inf))
+            spare = np.maximum(enough - least, LEAST_SPARE * np.abs(enough - sum(own for _, _, own in terms)))
+            each = (spare / (2 * len(terms)))[:, None]
             for j, adds, _ in terms:
-                sets, rows = used[j]
-                value = adds - price * np.minimum(self.code_costs[j], LARGE_COST)
-                most += np.where(pieces.sets[j][sets], value, -np.inf).max(axis=1)[rows.ravel()]
-            least = np.minimum(least, most)
-        return least
+                inside = changes.pieces.sets[j][rows[:, j]]
+                loose, exact = (
+                    np.where(
+                        inside & np.isfinite(costs), adds - price[:, None] * np.minimum(costs, LARGE_COST), -np.inf
+                    )
+                    for costs in (self.code_costs[j], affordable[j])
+                )
+                best = exact.max(axis=1, keepdims=True)
+                known = np.where(np.isfinite(exact), exact, best)
+                with np.errstate(invalid="ignore"):
+                    parts = np.where(loose > best + each, (loose - known) / each, 0.0)
+                counts[j] = np.maximum(counts[j], np.nan_to_num(parts, posinf=0.0).max(axis=0, initial=0.0))
+        return counts
+
+
+def _list_prices(margin: ChangeableMargin, terms: Sequence[OwnTerm], limit: float) -> Float64Array:
+    """The prices of cost that are tried first; none, 0, where costs are not added up."""
+    if not np.isfinite(limit):
+        return np.zeros(1)
+    needed = abs(margin.margin.offset + sum(own for _, _, own in terms))
+    return np.asarray(needed / max(limit, TINY_COST) * PRICE_STEPS)
+
+
+def bound_at_prices(
+    terms: Sequence[OwnTerm],
+    code_costs: Sequence[Float64Array],
+    changes: ChangePieces,
+    prices: Float64Array,
+    enough: Float64Array,
+    rounds: int = PRICE_ROUNDS,
+) -> tuple[Float64Array, Float64Array]:
+    """What terms add at most where all changes together cost less than the limit, and at which price of cost. The bound
+    is convex in the price: it is sought near the best one again, unless it is small enough.
+    """
+    limit = changes.limit if np.isfinite(changes.limit) else 0.0
+    totals = np.repeat((prices * limit)[:, None], len(changes), axis=1)
+    for j, adds, _ in terms:
+        used, rows = np.unique(changes.pieces.rows[:, j], return_inverse=True)
+        inside = changes.pieces.sets[j][used] & np.isfinite(code_costs[j])
+        costs = np.where(np.isfinite(code_costs[j]), code_costs[j], 0.0)
+        for place, price in enumerate(prices.tolist()):
+            totals[place] += np.where(inside, adds - price * costs, -np.inf).max(axis=1)[rows.ravel()]
+    best = totals.argmin(axis=0)
+    least, chosen = totals.min(axis=0), prices[best]
+    for place in np.unique(best[least > enough]).tolist() if rounds and len(prices) > 1 else ():
+        some = np.flatnonzero((best == place) & (least > enough))
+        ends = prices[max(place - 1, 0)], prices[min(place + 1, len(prices) - 1)]
+        finer, part = np.linspace(*ends, PRICES_BETWEEN), changes.select(some)
+        own, price = bound_at_prices(terms, code_costs, part, prices=finer, enough=enough[some], rounds=rounds - 1)
+        chosen[some] = np.where(own < least[some], price, chosen[some])
+        least[some] = np.minimum(least[some], own)
+    return least, chosen
 
 
 def _build_margin(

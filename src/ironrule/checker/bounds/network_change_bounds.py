@@ -39,6 +39,10 @@ class NetworkChangeBounds:
                     gains[some] = np.maximum(gains[some], own_gains)
         return closed, gains
 
+    def count_parts(self, changes: ChangePieces, _limit: float) -> list[Float64Array]:
+        """See :class:`ChangeBounds`: no gap is blamed before combinations with it stay open."""
+        return [np.zeros(one.shape[1]) for one in changes.pieces.sets]
+
     def _flag_block(
         self, relaxed: RelaxedNetwork, margins: AlternativeMargins, changes: ChangePieces
     ) -> tuple[BoolArray, Float64Array]:

@@ -30,6 +30,7 @@ class FeatureAtoms:
     costs: Float64Array
     codes: IntpArray
     begins: IntpArray
+    is_gap: BoolArray
     own: int
     own_code: int
     first: IntpArray
@@ -84,6 +85,7 @@ class FeatureAtoms:
             costs=least,
             codes=np.where(cheapest % 2 == 0, cheapest // 2, -1),
             begins=firsts // 2,
+            is_gap=firsts % 2 == 1,
             own=int(of_code[own]),
             own_code=own,
             first=first,

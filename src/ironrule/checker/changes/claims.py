@@ -12,43 +12,34 @@ import numpy as np
 
 from ironrule.checker.changes.document import ScopeClaim
 from ironrule.checker.changes.space import ChangeConditions, list_conditions
-from ironrule.checker.document import JsonObject, compute_digest, to_canonical_json
+from ironrule.checker.document import JsonObject, to_canonical_json
 from ironrule.checker.intervals import is_interval_feature, summarize_domains
-from ironrule.checker.result import ClaimFailed, ClaimUndecided
-from ironrule.checker.scope import MAX_PAST_ROWS, UserInputs
+from ironrule.checker.result import ClaimFailed, ClaimUndecided, Finding
+from ironrule.checker.scope import MAX_PAST_ROWS, NOT_COMPARED, UserInputs
 from ironrule.checker.space.space import value_from_json
 from ironrule.checker.user_models import OutcomeTarget, parse_target, require_same_target
 from ironrule.errors import InputError, OutcomeError
 
 T = TypeVar("T")
 MAX_CACHED = 8
-NOT_MAXIMAL = "that no bound of the region can be moved further was not checked"
-MEANINGS = {
-    "counterfactuals": {
-        "proven": "Every claim was checked against the model: nothing is nearer, and there is no other than claimed",
-        "refuted": "A claim is false or was altered, or there is a nearer counterfactual",
-        "undecided": "Not everything could be checked, or the document claims no proof",
-    },
-    "region": {
-        "proven": "Every claim was checked against the model, and every point of the region is desired",
-        "refuted": "A claim is false or was altered, or a point of the region is denied",
-        "undecided": "Not everything could be checked, or the document claims no proof",
-    },
-    "menu": {
-        "proven": "Every claim was checked against the model: each change is the cheapest of its features",
-        "refuted": "A claim is false or was altered, or there is a cheaper change, or another one than claimed",
-        "undecided": "Not everything could be checked, or the document claims no proof",
-    },
-    "infeasibility": {
-        "proven": "Every claim was checked against the model: there is none, and each restriction is needed",
-        "refuted": "A claim is false or was altered, or there is a counterfactual",
-        "undecided": "Not everything could be checked, or the document claims no proof",
-    },
+_TRUE, _FALSE = "Every claim was checked against the model", "A claim is false or was altered"
+_OPEN = "Not everything could be checked, or the document claims no proof"
+_ENDS = {  # of what is said of a document that is proven, and of one that is refuted
+    "counterfactuals": (
+        ": nothing is nearer, and there is no other than claimed",
+        ", or there is a nearer counterfactual",
+    ),
+    "region": (", and every point of the region is desired", ", or a point of the region is denied"),
+    "menu": (
+        ": each change is the cheapest of its features",
+        ", or there is a cheaper change, or another one than claimed",
+    ),
+    "infeasibility": (": there is none, and each restriction is needed", ", or there is a counterfactual"),
 }
-NOT_COMPARED = (
-    "what counts as desired was taken from the document; pass desired= and threshold= (--desired, --threshold) to "
-    "compare it with what you mean"
-)
+MEANINGS = {
+    name: {"proven": _TRUE + proven, "refuted": _FALSE + refuted, "undecided": _OPEN}
+    for name, (proven, refuted) in _ENDS.items()
+}
 
 
 class DigestedDocument(Protocol):
@@ -61,13 +52,6 @@ class DigestedDocument(Protocol):
     @property
     def data(self) -> JsonObject:
         """Everything that it says."""
-
-
-def check_digest(document: DigestedDocument) -> str:
-    """That the digest of a document is that of its data."""
-    if document.digest != compute_digest(document.data):
-        raise ClaimFailed("digest mismatch: the document was modified after it was written")
-    return "the document is as it was written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +80,17 @@ class CallersMeaning:
         """What the caller left out."""
         if self.target is None:
             yield NOT_COMPARED
+
+
+def build_or_say(build: Callable[[], T], findings: list[Finding]) -> T | None:
+    """What is built; None where that cannot be, which the findings then say."""
+    try:
+        return build()
+    except ClaimUndecided as reason:
+        findings.append(Finding("decision", "undecided", str(reason)))
+    except ClaimFailed as reason:
+        findings.append(Finding("decision", "fails", str(reason)))
+    return None
 
 
 def build_conditions(

@@ -11,7 +11,7 @@ values, and that is too coarse to see, numbers are put between them, a few times
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,11 +20,10 @@ import numpy as np
 
 from ironrule.checker.arrays import BoolArray, Int32Array
 from ironrule.checker.changes.claims import (
-    NOT_MAXIMAL,
     CallersMeaning,
     build_conditions,
+    build_or_say,
     check_decision,
-    check_digest,
     check_model,
     check_space,
     require_known_domains,
@@ -47,6 +46,7 @@ from ironrule.checker.changes.space import (
     build_problem,
     list_stepped_numbers,
 )
+from ironrule.checker.checker import check_digest
 from ironrule.checker.components import describe_changes, encode_counterfactual, encode_point, format_value
 from ironrule.checker.document import JsonObject, to_canonical_json
 from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
@@ -64,6 +64,7 @@ MAX_STEPS = 5_000  # values that a number may take by its step
 REFINEMENTS = 4  # how often numbers are put between values
 NUMBERS_PER_GAP = 12
 MAX_PIECES = 60_000  # looked at for one claim
+PIECES_BEFORE_REFINING = 1_000  # looked at before numbers are put between values
 MAX_NEW_NUMBERS = 20_000
 
 
@@ -102,13 +103,8 @@ def check_counterfactuals(document: CounterfactualsDocument, inputs: UserInputs,
     """What becomes of the claims of counterfactuals."""
     findings = [run_claim_check("digest", partial(check_digest, document))]
     reading: ReadingSource = "none"
-    try:
-        checker = CounterfactualsChecker.build(document, inputs, meaning)
-    except ClaimUndecided as reason:
-        findings.append(Finding("decision", "undecided", str(reason)))
-    except ClaimFailed as reason:
-        findings.append(Finding("decision", "fails", str(reason)))
-    else:
+    checker = build_or_say(partial(CounterfactualsChecker.build, document, inputs, meaning), findings)
+    if checker is not None:
         findings += checker.check_claims()
         for place, region in enumerate(_list_regions(document), 1):
             findings.append(_check_region(place, region, document, inputs, meaning))
@@ -215,8 +211,6 @@ def _list_notes(document: CounterfactualsDocument, meaning: CallersMeaning) -> l
     scope = document.scope
     if "cost" in document.data or (scope and (scope.change_constraints or scope.features_to_vary is not None)):
         notes.append("what may change, and what it costs, was taken from the document")
-    if any(region.maximal for region in _list_regions(document)):
-        notes.append(NOT_MAXIMAL)
     named = [name for name in ("measures", *EMBEDDED_FIELDS) if name in document.data]
     beside = [name for name in named if name not in document.embedded]
     if beside:
@@ -406,18 +400,28 @@ class CounterfactualsChecker:
         names = self.conditions.space.names
         sets = [[any(c["feature"] == name for c in one["changes"]) for name in names] for one in earlier]
         forbidden, pieces = np.array(sets, dtype=np.bool_).reshape(-1, len(names)), 0
-        for _ in range(1 + REFINEMENTS):
+        for rounds_left in range(REFINEMENTS, -1, -1):
             conditions, problem, prices, row = self._prepare()
-            outcome = ChangeSearch(problem, find_limit(prices), forbidden, MAX_PIECES - pieces).run()
-            pieces += outcome.pieces
-            if outcome.cheaper is not None:
-                found = describe_changes(conditions.space, row, outcome.cheaper)
+            search = ChangeSearch(problem, find_limit(prices), forbidden)
+            search.run(PIECES_BEFORE_REFINING)
+            is_open = rounds_left and search.cheaper is None and not search.is_complete
+            numbers = self._list_numbers(search.count_parts(), conditions) if is_open else {}
+            if not numbers:
+                search.run(MAX_PIECES - pieces)
+            pieces += search.pieces
+            if search.cheaper is not None:
+                found = describe_changes(conditions.space, row, search.cheaper)
                 what = "a nearer one" if np.isfinite(find_limit(prices)) else "another one"
                 raise ClaimFailed(f"there is {what}: {found}")
-            if outcome.is_complete:
+            if search.is_complete:
                 return pieces
-            if not outcome.open_gaps or not self._add_numbers(problem, outcome.open_gaps, conditions.space):
+            if rounds_left and not numbers:
+                gaps = [(j, int(problem.atoms[j].begins[atom])) for j, atom in search.open_gaps]
+                numbers = self._list_numbers(dict.fromkeys(gaps, 0) | search.count_parts(), conditions)
+            if not numbers:
                 break
+            self._join(numbers)
+            self.finer = self._refine()
         raise ClaimUndecided(f"{pieces:,} pieces were looked at, and some stay open")
 
     def _prepare(self) -> tuple[ChangeConditions, CheaperChangeProblem, ChangePrices, Int32Array]:
@@ -442,23 +446,21 @@ class CounterfactualsChecker:
         build = partial(ChangeConditions.build, self.inputs, self.targets, claim, self.more)
         return self.meaning.get_built((*asked, claim.extended_values, sorted(self.more.items())), build)
 
-    def _add_numbers(self, problem: CheaperChangeProblem, gaps: Sequence[tuple[int, int]], space: CheckerSpace) -> bool:
-        """Put numbers into gaps; whether there was room for any."""
-        new: dict[str, tuple[Any, ...]] = {}
-        for j, atom in gaps:
-            feature, code = space.features[j], int(problem.atoms[j].begins[atom])
-            low, high = feature.values[code], feature.values[code + 1]
-            shares = (np.arange(1, NUMBERS_PER_GAP + 1) / (NUMBERS_PER_GAP + 1)).tolist()
-            numbers = [low + share * (high - low) for share in shares]
-            numbers = [round(number) for number in numbers] if feature.whole else numbers
+    def _list_numbers(self, wanted: Mapping[tuple[int, int], int], conditions: ChangeConditions) -> Numbers:
+        """Numbers to be put into gaps, by feature, where into so many parts they are wanted to be cut at least."""
+        features, new = conditions.space.features, dict[str, tuple[Any, ...]]()
+        room = MAX_NEW_NUMBERS - sum(map(len, self.more.values()))
+        least = min(NUMBERS_PER_GAP, room // max(1, 2 * len(wanted)))
+        share = min(1.0, (room - least * len(wanted)) / max(1, sum(wanted.values())))
+        for (j, code), count in wanted.items():
+            low, high = features[j].values[code : code + 2]
+            parts = 1 + max(least, int(count * share))
+            numbers = [low + (high - low) * part / parts for part in range(1, parts)]
+            numbers = [round(number) for number in numbers] if features[j].whole else numbers
             inside = [number for number in dict.fromkeys(numbers) if low < number < high]
-            new[feature.name] = (*new.get(feature.name, ()), *inside)
-        count = sum(map(len, new.values()))
-        if not count or count + sum(map(len, self.more.values())) > MAX_NEW_NUMBERS:
-            return False
-        self._join(new)
-        self.finer = self._refine()
-        return True
+            if inside:
+                new[features[j].name] = (*new.get(features[j].name, ()), *inside)
+        return new
 
 
 def _find_limit(prices: ChangePrices, *, count: int, distance: float, resolution: float) -> float:

@@ -8,9 +8,9 @@ and forbidding restrictions have modules of their own, which are loaded for thes
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from ironrule.checker.changes.costs import DEFAULT_COST, CostClaim
 from ironrule.checker.document import (
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from ironrule.checker.changes.infeasibility import InfeasibilityDocument
     from ironrule.checker.changes.menu import MenuDocument
 
+T = TypeVar("T")
 COUNTERFACTUALS_FORMAT = 2
 LEAST_PRICE, LARGEST_PRICE = 1e-9, 1e12  # others would be lost beside costs of about 1, or their squares be infinite
 REGION_FORMAT = 1
@@ -122,22 +123,19 @@ def parse_change_document(data: Mapping[str, Any]) -> ChangeDocument:
         from ironrule.checker.changes.infeasibility import parse_infeasibility
 
         return parse_infeasibility(data)
-    is_region = "region_format" in data
-    name, number = ("region_format", REGION_FORMAT) if is_region else ("counterfactuals_format", COUNTERFACTUALS_FORMAT)
-    what = "a region" if is_region else "counterfactuals"
-    require_format(data, name, number, what)
-    try:
-        if is_region:
-            return _parse_region_inside(data)
-        return CounterfactualsDocument(data=data, **_parse_document(data))
-    except MALFORMED as error:
-        raise InputError(f"malformed {what.removeprefix('a ')}: {error}") from None
+    if "region_format" in data:
+        return parse_format(data, "region_format", REGION_FORMAT, "a region", _parse_region_inside)
+    return parse_format(data, "counterfactuals_format", COUNTERFACTUALS_FORMAT, "counterfactuals", _parse_whole)
 
 
-def require_format(data: Mapping[str, Any], name: str, number: int, what: str) -> None:
-    """Raise InputError unless a document has this format."""
+def parse_format(data: Mapping[str, Any], name: str, number: int, what: str, parse: Callable[[Any], T]) -> T:
+    """What a document says; raises InputError if it is of another format, or malformed."""
     if repr(data[name]) != str(number):
         raise build_format_error(what, number, shorten_value(data[name]), "search for them again")
+    try:
+        return parse(data)
+    except MALFORMED as error:
+        raise InputError(f"malformed {what.split()[-1]}: {error}") from None
 
 
 def parse_not_negative(value: Any) -> float:
@@ -234,8 +232,12 @@ _parse_region = record_of(dict, {
 
 
 def _parse_region_inside(data: Any) -> RegionDocument:
-    """A region that another document has."""
+    """A region, by itself or in another document."""
     return RegionDocument(data=data, **_parse_region(data))
+
+
+def _parse_whole(data: Any) -> CounterfactualsDocument:
+    return CounterfactualsDocument(data=data, **_parse_document(data))
 
 
 def _parse_embedded(data: Any) -> MenuDocument | InfeasibilityDocument | None:

@@ -15,10 +15,9 @@ from typing import Any, ClassVar, Literal
 
 from ironrule.checker.changes.claims import CallersMeaning
 from ironrule.checker.changes.costs import DEFAULT_COST
-from ironrule.checker.changes.document import ASKED_FIELDS, parse_not_negative, require_format
+from ironrule.checker.changes.document import ASKED_FIELDS, parse_format, parse_not_negative
 from ironrule.checker.changes.parts import AskedClaim, PartChecker, check_parts, require_fine, take_asked
 from ironrule.checker.document import (
-    MALFORMED,
     JsonObject,
     list_of,
     object_of,
@@ -34,7 +33,7 @@ from ironrule.checker.document import (
 from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, run_claim_check
 from ironrule.checker.scope import UserInputs
 from ironrule.checker.space.space import parse_constraints, value_from_json
-from ironrule.errors import ConstraintError, InputError
+from ironrule.errors import ConstraintError
 
 INFEASIBILITY_FORMAT = 1
 RESTRICTION_KINDS = ("role", "constraint", "range", "price", "fixed")
@@ -76,12 +75,12 @@ class InfeasibilityDocument:
 
 def parse_infeasibility(data: Mapping[str, Any]) -> InfeasibilityDocument:
     """The document in JSON data; raises InputError if it is malformed."""
-    require_format(data, "infeasibility_format", INFEASIBILITY_FORMAT, "an infeasibility")
-    try:
-        fields = _parse_document(data)
-        return InfeasibilityDocument(asked=take_asked(fields), data=dict(data), **fields)
-    except MALFORMED as error:
-        raise InputError(f"malformed infeasibility: {error}") from None
+    return parse_format(data, "infeasibility_format", INFEASIBILITY_FORMAT, "an infeasibility", _parse_whole)
+
+
+def _parse_whole(data: Any) -> InfeasibilityDocument:
+    fields = _parse_document(data)
+    return InfeasibilityDocument(asked=take_asked(fields), data=dict(data), **fields)
 
 
 _parse_needed = record_of(RestrictionClaim, {

@@ -15,10 +15,9 @@ from typing import Any, ClassVar, Literal
 from ironrule.checker.changes.claims import CallersMeaning
 from ironrule.checker.changes.costs import DEFAULT_COST, TOLERANCE
 from ironrule.checker.changes.counterfactuals import CounterfactualsChecker, format_plain_value
-from ironrule.checker.changes.document import ASKED_FIELDS, parse_not_negative, require_format
+from ironrule.checker.changes.document import ASKED_FIELDS, parse_format, parse_not_negative
 from ironrule.checker.changes.parts import AskedClaim, PartChecker, check_parts, require_fine, take_asked
 from ironrule.checker.document import (
-    MALFORMED,
     JsonObject,
     list_of,
     object_of,
@@ -34,7 +33,6 @@ from ironrule.checker.document import (
 from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, run_claim_check
 from ironrule.checker.scope import UserInputs
 from ironrule.checker.space.space import value_from_json
-from ironrule.errors import InputError
 
 MENU_FORMAT = 1
 MAX_ENTRIES = 1_000  # each is searched for by itself
@@ -69,13 +67,13 @@ class MenuDocument:
 
 def parse_menu(data: Mapping[str, Any]) -> MenuDocument:
     """The menu in JSON data; raises InputError if it is malformed."""
-    require_format(data, "menu_format", MENU_FORMAT, "a menu")
-    try:
-        fields = _parse_document(data)
-        of_groups = fields.pop("kind") == "groups"
-        return MenuDocument(asked=take_asked(fields), of_groups=of_groups, data=dict(data), **fields)
-    except MALFORMED as error:
-        raise InputError(f"malformed menu: {error}") from None
+    return parse_format(data, "menu_format", MENU_FORMAT, "a menu", _parse_whole)
+
+
+def _parse_whole(data: Any) -> MenuDocument:
+    fields = _parse_document(data)
+    of_groups = fields.pop("kind") == "groups"
+    return MenuDocument(asked=take_asked(fields), of_groups=of_groups, data=dict(data), **fields)
 
 
 _parse_entry = record_of(EntryClaim, {

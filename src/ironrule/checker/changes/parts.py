@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from ironrule.checker.changes.claims import CallersMeaning, DigestedDocument, check_digest
+from ironrule.checker.changes.claims import CallersMeaning, DigestedDocument, build_or_say
 from ironrule.checker.changes.costs import DEFAULT_COST, CostClaim
 from ironrule.checker.changes.counterfactuals import CounterfactualsChecker
 from ironrule.checker.changes.document import CounterfactualsDocument, ScopeClaim
+from ironrule.checker.checker import check_digest
 from ironrule.checker.document import JsonObject
-from ironrule.checker.result import ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
+from ironrule.checker.result import ClaimUndecided, Finding, ReadingSource, run_claim_check
 from ironrule.checker.scope import UserInputs
 
 LARGEST_RESOLUTION = 0.05  # of a range, or of the cost: known less exactly, a change is hardly the cheapest
@@ -63,13 +64,9 @@ class PartChecker:
         cls, asked: AskedClaim, inputs: UserInputs, meaning: CallersMeaning, findings: list[Finding]
     ) -> PartChecker | None:
         """Check what is spoken of, into ``findings``; None where nothing else can be said."""
-        try:
-            whole = CounterfactualsChecker.build(_write_document(asked, ()), inputs, meaning)
-        except ClaimUndecided as reason:
-            findings.append(Finding("decision", "undecided", str(reason)))
-            return None
-        except ClaimFailed as reason:
-            findings.append(Finding("decision", "fails", str(reason)))
+        document = _write_document(asked, ())
+        whole = build_or_say(partial(CounterfactualsChecker.build, document, inputs, meaning), findings)
+        if whole is None:
             return None
         findings += whole.check_setting()
         return cls(asked, whole, [whole]) if findings[-1].status == "holds" else None

@@ -2,41 +2,55 @@
 
 That is the opposite of what a rule claims, so the model is turned round, and the certificate of the document is checked
 as a rule's is (:mod:`~ironrule.checker.certificates`). What the document says in the user's terms must then be that
-box. That no bound could be moved further is not checked.
+box.
+
+That the region is maximal is that nothing more can be added on any side: where a bound is moved by one value, or a
+category or missing is freed, a point that is denied comes in. It is sought as a counterfactual is, by the same search
+(:mod:`~ironrule.checker.changes.search`). Other features keep their ranges: a larger box would hold that point too.
+Sides at which constraints on one feature forbid the next value cannot be moved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
 
-from ironrule.checker.arrays import Int32Array
+from ironrule.checker.arrays import BoolArray, Float64Array, Int32Array, IntpArray
 from ironrule.checker.certificates import check_certificate
+from ironrule.checker.changes.atoms import FeatureAtoms, combine_cells
 from ironrule.checker.changes.claims import (
-    NOT_MAXIMAL,
     CallersMeaning,
     build_conditions,
+    build_or_say,
     check_decision,
-    check_digest,
     check_model,
     check_space,
     read_target,
 )
 from ironrule.checker.changes.document import RegionDocument, ScopeClaim
-from ironrule.checker.changes.space import ChangeConditions
+from ironrule.checker.changes.search import ChangeSearch, CheaperChangeProblem
+from ironrule.checker.changes.space import (
+    ChangeConditions,
+    Restrictions,
+    build_bounds,
+    flag_permitted_codes,
+    sort_predicates,
+)
+from ironrule.checker.checker import check_digest
 from ironrule.checker.components import (
     describe_conditions,
     encode_component,
     encode_point,
     encode_value,
+    format_value,
     intersect_ranges,
 )
 from ironrule.checker.document import CertificateClaim, to_canonical_json
-from ironrule.checker.intervals import is_interval_feature
+from ironrule.checker.intervals import find_gaps, is_interval_feature
 from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
 from ironrule.checker.scope import CheckScope, UserInputs, build_scope
 from ironrule.checker.space.space import value_to_json
@@ -44,17 +58,15 @@ from ironrule.checker.suggestions import add_numbers
 from ironrule.checker.user_models import AnswerCache
 
 DESIRED_OUTCOME = "the desired outcome"
+MAX_PIECES = 20_000  # looked at for one side
 
 
 def check_region(document: RegionDocument, inputs: UserInputs, meaning: CallersMeaning) -> Check:
     """What becomes of the claims of a region."""
     findings = [run_claim_check("digest", partial(check_digest, document))]
     reading: ReadingSource = "none"
-    try:
-        checker = _RegionChecker.build(document, inputs, meaning)
-    except ClaimUndecided as reason:
-        findings.append(Finding("decision", "undecided", str(reason)))
-    else:
+    checker = build_or_say(partial(_RegionChecker.build, document, inputs, meaning), findings)
+    if checker is not None:
         findings += checker.check_claims()
         reading = checker.find_reading_source()
     said = describe_conditions(document.rounded["components"])
@@ -63,9 +75,15 @@ def check_region(document: RegionDocument, inputs: UserInputs, meaning: CallersM
         document.verdict.kind,
         tuple(findings),
         reading,
-        (*meaning.list_notes(), *([NOT_MAXIMAL] if document.maximal else [])),
+        (*meaning.list_notes(), *list_limit_notes(document)),
         document="region",
     )
+
+
+def list_limit_notes(document: RegionDocument) -> list[str]:
+    """What was taken from the document of why the region is no larger."""
+    limited = document.maximal and document.scope is not None and document.scope.change_constraints
+    return ["that a region is no larger for constraints on changes was taken from the document"] if limited else []
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +121,10 @@ class _RegionChecker:
             findings.append(run_claim_check(claim, check))
             if findings[-1].status != "holds":
                 return findings
-        return [*findings, run_claim_check("region", self._check_verdict)]
+        findings.append(run_claim_check("region", self._check_verdict))
+        if self.document.maximal and findings[-1].status == "holds":
+            findings.append(run_claim_check("maximal", self._check_maximal))
+        return findings
 
     def find_reading_source(self) -> ReadingSource:
         """Who read the model, if that was needed."""
@@ -213,6 +234,84 @@ class _RegionChecker:
         check_certificate(certificate, scope, AnswerCache(scope.user_models, scope.space, self._find_known_point()))
         how = f"{certificate.points:,} pieces that cover it" if certificate.method == "cover" else "asking about each"
         return f"no point of it is denied, by {how}; the model itself desires all that were drawn"
+
+    def _check_maximal(self) -> str:
+        """That whatever more a feature could be lets in a point that is denied."""
+        if not isinstance(self.document.verdict, CertificateClaim):
+            raise ClaimFailed("a region that is not proven cannot be claimed to be maximal")
+        space, point, sides = self.conditions.space, self._find_known_point(), 0
+        row = point.copy()
+        for change in self.document.counterfactual["changes"]:
+            j = space.index(change["feature"])
+            row[j] = encode_value(space.features[j], change["before"])
+        # constraints on the space forbid no value: where no point can occur, none is denied
+        restrictions = Restrictions.build(self.claim, replace(space, constraints=()))
+        alone, _ = sort_predicates(restrictions.bind(space, row), len(space.features))
+        for j in (space.index(one["feature"]) for one in self.document.ranges):
+            permitted = flag_permitted_codes(space, j, row, alone[j])
+            for codes in self._list_additions(j, int(point[j]), permitted):
+                self._require_denied(j, codes)
+                self._require_neighbours(j, codes)
+                sides += 1
+        return f"moving any of {sides} sides by one value lets in a point that is denied" if sides else "none can move"
+
+    def _list_additions(self, j: int, own: int, permitted: BoolArray) -> Iterator[IntpArray]:
+        """The codes of a feature that could be added: the next ones on both sides, or all others where only that is
+        possible.
+        """
+        feature, low, high = self.conditions.space.features[j], int(self.box[0][j]), int(self.box[1][j])
+        every, freed, last = np.arange(feature.size), bool(permitted.all()), len(feature.values) - 1
+        if feature.ordered and own != feature.missing_code:
+            freed &= low == 0 and high == last
+            yield from (every[side : side + 1] for side in (low - 1, high + 1) if 0 <= side <= last and permitted[side])
+        if freed and high - low + 1 < feature.size:
+            yield np.setdiff1d(every, np.arange(low, high + 1))
+
+    def _require_neighbours(self, j: int, added: IntpArray) -> None:
+        """Raise ClaimUndecided if further numbers lie between the range of a feature and the value that was added."""
+        feature, side = self.conditions.space.features[j], int(added[0])
+        opened = self.claim.breakpoints is not None and is_interval_feature(feature) and side < len(feature.values)
+        if opened and find_gaps(feature)[side - (side > self.box[1][j])]:
+            raise ClaimUndecided(f"{feature.name!r} may go further, by less than to the next value")
+
+    def _require_denied(self, j: int, added: IntpArray) -> None:
+        """Raise ClaimFailed if there is no point that is denied where a feature has one of these codes; ClaimUndecided
+        if none was found.
+        """
+        scope, space = self.opposite, self.conditions.space
+        read = scope.models_with_bounds
+        models, row = () if isinstance(read, str) else read, self.box[0].copy()
+        atoms, costs = list[FeatureAtoms](), list[Float64Array]()
+        row[j] = added[0]
+        for place, feature in enumerate(space.features):
+            inside = added if place == j else np.arange(self.box[0][place], self.box[1][place] + 1)
+            costs.append(np.where(np.isin(np.arange(feature.size), inside), 0.0, np.inf))
+            cells = [model.bounds.cells[place] for model in models] or [np.arange(feature.size)]
+            atoms.append(
+                FeatureAtoms.build(
+                    int(row[place]),
+                    costs[-1],
+                    combine_cells(cells),
+                    np.full(feature.size, np.inf),
+                    ordered_codes=len(feature.values),
+                    keeps_codes_apart=bool(space.constraints),
+                )
+            )
+        problem = CheaperChangeProblem(
+            atoms=tuple(atoms),
+            bounds=tuple(build_bounds(model, row, costs, costs) for model in models),
+            decide=scope.user_models.desired,
+            admits=space.admits,
+            flag_feasible=scope.feasible.flag_feasible,
+            must_change=np.zeros(len(atoms), dtype=np.bool_),
+        )
+        search = ChangeSearch(problem, np.inf, np.empty((0, len(atoms)), dtype=np.bool_))
+        search.run(MAX_PIECES)
+        name, shown = space.names[j], ", ".join(format_value(space.features[j].value(int(code))) for code in added[:3])
+        if search.is_complete:
+            raise ClaimFailed(f"{name!r} can be {shown} as well: every point of the larger box is desired")
+        if search.cheaper is None:
+            raise ClaimUndecided(f"no point that is denied was found where {name!r} is {shown}")
 
     def _find_known_point(self) -> Int32Array:
         """The counterfactual, with the region's lowest value where the domain does not have its own."""

@@ -18,7 +18,7 @@ Nothing here rests on what a search has found: the limit alone comes from the do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -32,6 +32,8 @@ from ironrule.checker.changes.atoms import CHANGES, STAYS, UNDECIDED, FeatureAto
 PIECES_PER_ROUND = 512
 MAX_OPEN_PIECES = 256  # combinations with gaps that stay open: more of them are not gathered
 ROUNDS = 3  # in which what is too expensive is left out
+MAX_EXAMPLES = 64  # pieces that wait, by which it is said where numbers are needed
+MOST_PARTS = 200  # of one gap
 
 
 class CheaperChangeProblem(NamedTuple):
@@ -75,32 +77,34 @@ def join_frontiers(parts: Sequence[ChangeFrontier]) -> ChangeFrontier:
     return ChangeFrontier(*(np.concatenate(some) for some in zip(*parts, strict=True)))
 
 
-class SearchOutcome(NamedTuple):
-    """A cheaper counterfactual, if there is one; how many pieces were closed; and, of combinations of values and gaps
-    that stay open, the features and the atoms. ``is_complete``: nothing else is left.
-    """
-
-    cheaper: Int32Array | None
-    pieces: int
-    open_gaps: tuple[tuple[int, int], ...]
-    is_complete: bool
-
-
 @dataclass(slots=True, eq=False)
 class ChangeSearch:
-    """One proof that nothing costs less than a limit and changes all features of no earlier counterfactual."""
+    """One proof that nothing costs less than a limit and changes all features of no earlier counterfactual.
+
+    ``pieces`` were looked at, ``waiting`` are not closed yet, ``cheaper`` is a cheaper counterfactual if one was met.
+    Of combinations of values and gaps that stay open, ``open_gaps`` has the features and the atoms.
+    """
 
     problem: CheaperChangeProblem
     limit: float
     earlier: BoolArray  # one row for each: the features that it changes
-    max_pieces: int  # that are looked at
+    waiting: list[ChangeFrontier] = field(default_factory=list)
+    cheaper: Int32Array | None = None
     pieces: int = 0
     open_gaps: set[tuple[int, int]] = field(default_factory=set)
 
-    def run(self) -> SearchOutcome:
-        """Close all pieces, the last first."""
-        waiting, count = [self._build_first()], 1
-        while count and self.pieces < self.max_pieces and len(self.open_gaps) < MAX_OPEN_PIECES:
+    def __post_init__(self) -> None:
+        self.waiting.append(self._build_first())
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left."""
+        return self.cheaper is None and not self.waiting and not self.open_gaps
+
+    def run(self, max_pieces: int) -> None:
+        """Close pieces, the last first, until nothing is left or so many were looked at in all."""
+        waiting = self.waiting
+        while waiting and self.pieces < max_pieces and len(self.open_gaps) < MAX_OPEN_PIECES:
             taken = list[ChangeFrontier]()
             while waiting and sum(map(len, taken)) < PIECES_PER_ROUND:
                 taken.append(waiting.pop())
@@ -109,13 +113,24 @@ class ChangeSearch:
                 waiting.append(here.select(slice(0, len(here) - PIECES_PER_ROUND)))
                 here = here.select(slice(len(here) - PIECES_PER_ROUND, None))
             self.pieces += len(here)
-            parts, cheaper = self._divide(here)
-            if cheaper is not None:
-                return SearchOutcome(cheaper, self.pieces, (), False)
+            parts, self.cheaper = self._divide(here)
+            if self.cheaper is not None:
+                return
             waiting += [parts] if len(parts) else []
-            count = len(waiting)
-        complete = not waiting and not self.open_gaps
-        return SearchOutcome(None, self.pieces, tuple(sorted(self.open_gaps)), complete)
+
+    def count_parts(self) -> dict[tuple[int, int], int]:
+        """By feature and code, into how many parts the gap behind the code is to be cut so that the bounds of what
+        waits get better.
+        """
+        found: dict[tuple[int, int], int] = {}
+        waiting = join_frontiers([*self.waiting, self._build_first()]).select(slice(-MAX_EXAMPLES, None))
+        changes = self._build_pieces(*self._leave_out_expensive(waiting))
+        for bounds in self.problem.bounds if len(changes) else ():
+            counted = zip(self.problem.atoms, bounds.count_parts(changes, self.limit), strict=True)
+            for j, (atoms, counts) in enumerate(counted):
+                for code, count in _choose_gaps(atoms, counts):
+                    found[j, code] = max(found.get((j, code), 0), count)
+        return found
 
     def _build_first(self) -> ChangeFrontier:
         atoms = self.problem.atoms
@@ -220,6 +235,16 @@ class ChangeSearch:
         over = np.ones(len(here), dtype=np.bool_)
         over[ready[decided[ready].all(axis=1)]] = False
         return here.select(over), gains[over], None
+
+
+def _choose_gaps(atoms: FeatureAtoms, counts: Float64Array) -> Iterator[tuple[int, int]]:
+    """For every code with a count the gap beside it that costs less, by the code before it, and the count."""
+    gap_costs = np.full(len(counts) + 1, np.inf)
+    gap_costs[atoms.begins[atoms.is_gap]] = atoms.costs[atoms.is_gap]
+    for code in np.flatnonzero(counts).tolist():
+        behind = gap_costs[code] <= gap_costs[code - 1]  # the last entry stands for a gap before the first code
+        if np.isfinite(gap_costs[code if behind else code - 1]):
+            yield code if behind else code - 1, int(min(counts[code], MOST_PARTS))
 
 
 def _cut(here: ChangeFrontier, gains: Float64Array, atoms: Sequence[FeatureAtoms]) -> ChangeFrontier:

@@ -236,14 +236,14 @@ def build_problem(
     """All that a row may be changed to, with bounds of the models; raises ClaimUndecided where that cannot be had."""
     space, models = conditions.space, conditions.models
     predicates = restrictions.bind(space, row)
-    alone, tied = _sort_predicates(predicates, len(space.features))
+    alone, tied = sort_predicates(predicates, len(space.features))
     gaps = {j: find_gaps(feature) for j, feature in enumerate(space.features) if is_interval_feature(feature)}
     _require_plain_constraints(restrictions, space, row, gaps)
-    atoms, code_costs = list[FeatureAtoms](), list[Float64Array]()
+    atoms, code_costs, own_costs = list[FeatureAtoms](), list[Float64Array](), list[Float64Array]()
     must_change = np.zeros(len(space.features), dtype=np.bool_)
     in_groups = {j for predicate in tied for j in predicate.columns}
     for j, feature in enumerate(space.features):
-        permitted = _flag_permitted_codes(space, j, row, alone[j])
+        permitted = flag_permitted_codes(space, j, row, alone[j])
         must_change[j] = not permitted[row[j]]
         distances = prices.features[j].measure([feature.value(code) for code in range(feature.size)])
         costs = prices.build_parts(distances, np.arange(feature.size) != row[j])
@@ -267,11 +267,12 @@ def build_problem(
                 keeps_codes_apart=j in in_groups,
             )
         )
+        own_costs.append(costs)
         beside = np.minimum(gap_costs, np.concatenate([[np.inf], gap_costs[:-1]]))
         code_costs.append(np.minimum(costs, beside))
     return CheaperChangeProblem(
         atoms=tuple(atoms),
-        bounds=tuple(_build_bounds(model, row, code_costs) for model in models),
+        bounds=tuple(build_bounds(model, row, code_costs, own_costs) for model in models),
         decide=conditions.desired,
         admits=lambda points: admits(predicates, points),
         flag_feasible=_build_feasibility_test(space, tied),
@@ -280,9 +281,12 @@ def build_problem(
     )
 
 
-def _build_bounds(model: ModelWithBounds, row: Int32Array, code_costs: Sequence[Float64Array]) -> ChangeBounds:
+def build_bounds(
+    model: ModelWithBounds, row: Int32Array, code_costs: Sequence[Float64Array], costs: Sequence[Float64Array]
+) -> ChangeBounds:
+    """The bounds of a model, as changes of a row see it."""
     if isinstance(model.bounds, SumBounds):
-        return SumChangeBounds.build(model.bounds, row, code_costs)
+        return SumChangeBounds.build(model.bounds, row, code_costs, costs)
     from ironrule.checker.bounds.network_bounds import NetworkBounds
     from ironrule.checker.bounds.network_change_bounds import NetworkChangeBounds
 
@@ -298,7 +302,7 @@ def admits(predicates: Sequence[PointPredicate], points: Int32Array) -> BoolArra
     return mask
 
 
-def _sort_predicates(
+def sort_predicates(
     predicates: Sequence[PointPredicate], count: int
 ) -> tuple[list[list[PointPredicate]], list[PointPredicate]]:
     """The constraints on each feature alone (those on none are with the first feature), and those on several."""
@@ -312,9 +316,10 @@ def _sort_predicates(
     return alone, tied
 
 
-def _flag_permitted_codes(
+def flag_permitted_codes(
     space: CheckerSpace, j: int, row: Int32Array, predicates: Sequence[PointPredicate]
 ) -> BoolArray:
+    """Which codes of a feature some constraints permit, with all others as in a row."""
     points = np.repeat(row[None, :], space.features[j].size, axis=0)
     points[:, j] = np.arange(len(points))
     return admits(predicates, points)
@@ -344,7 +349,7 @@ def _flag_permitted_gaps(
     places = {value: code for code, value in enumerate(probe.values)}
     moved[j] = probe.missing_code if row[j] == feature.missing_code else places[feature.value(int(row[j]))]
     concerned = [one for one in restrictions.constraints if one.features <= {feature.name}]
-    allowed = _flag_permitted_codes(larger, j, moved, [one.bind(larger, moved) for one in concerned])
+    allowed = flag_permitted_codes(larger, j, moved, [one.bind(larger, moved) for one in concerned])
     return np.asarray(allowed[[places[number] for number in inside]])
 
 

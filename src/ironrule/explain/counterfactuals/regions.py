@@ -350,7 +350,7 @@ class _RegionBuilder:
             verdict=self.case.embed_verdict(self.grown.verdict),
             maximal=self.grown.maximal,
             statistics=statistics,
-            scope=build_search_scope(self.context),
+            scope=build_search_scope(self.context, changing=self.context.change_constraints),
         )
 
     def _get_codes(self, name: str) -> tuple[int, int, int, int] | None:

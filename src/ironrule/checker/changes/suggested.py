@@ -1,0 +1,98 @@
+"""That the changes an explanation suggests are the nearest of their kind: loaded where that is claimed.
+
+They are put as counterfactuals of the row, with what the document says of each feature's limits, and with the caller's
+constraints on changes; and what is known may not become missing, unless a suggestion does that. The document does not
+name other constraints that may have been declared. So whatever is confirmed holds under these as well; but a nearer one
+that is found may be forbidden by one of them, and then nothing can be said.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from ironrule.checker.changes.claims import CallersMeaning
+from ironrule.checker.changes.costs import DEFAULT_COST
+from ironrule.checker.changes.counterfactuals import CounterfactualsChecker
+from ironrule.checker.changes.document import CounterfactualsDocument, ScopeClaim, parse_cost
+from ironrule.checker.document import MALFORMED, ChangesClaim, ExplanationDocument
+from ironrule.checker.result import ClaimFailed, ClaimUndecided
+from ironrule.checker.scope import UserInputs
+from ironrule.checker.space.space import CheckerSpace, parse_constraints
+from ironrule.errors import ConstraintError
+
+SIGNS = {(): "==", ("rise",): ">=", ("fall",): "<="}
+
+
+def check_nearest_changes(document: ExplanationDocument, inputs: UserInputs, cache: dict[str, Any]) -> str:
+    """That nothing is nearer than the changes that are suggested; raises ClaimFailed if they break what limits them,
+    ClaimUndecided if there is a nearer one.
+    """
+    changes, nearer = document.changes, None
+    assert changes is not None
+    try:
+        checker = _build_checker(document, changes, inputs, cache)
+        checker.check_points()
+        try:
+            told = [checker.check_nearest(place) for place in range(len(changes.counterfactuals))]
+            told += [checker.check_no_other()] if changes.complete and not told else []
+        except ClaimFailed as reason:
+            nearer = reason
+    except ClaimUndecided as reason:
+        return f"that they are the nearest was not decided: {reason}"
+    if nearer is not None:
+        raise ClaimUndecided(f"{nearer}, unless constraints forbid it that the document does not name")
+    return f"within the limits, where nothing becomes missing, {told[-1]}" if told else "that is not said to be proven"
+
+
+def _build_checker(
+    document: ExplanationDocument, changes: ChangesClaim, inputs: UserInputs, cache: dict[str, Any]
+) -> CounterfactualsChecker:
+    try:
+        cost = DEFAULT_COST if changes.cost is None else parse_cost(changes.cost)
+    except MALFORMED as error:
+        raise ClaimFailed(f"the cost of the suggested changes cannot be read: {error}") from None
+    limits = tuple(_list_limits(changes, inputs.space))
+    try:
+        parse_constraints(limits)
+    except ConstraintError as error:
+        raise ClaimUndecided(f"the limits cannot be put as constraints: {error.statement}") from None
+    scope = ScopeClaim(
+        space=document.space,
+        model=document.model,
+        decision=replace(document.decision, margin=0.0),
+        upper=None,
+        k=len(changes.counterfactuals) + 1,
+        constraints=inputs.space.constraints,
+        change_constraints=(*inputs.change_constraints, *limits),
+        breakpoints=document.breakpoints,
+        extended_values=document.extended_values,
+    )
+    asked = CounterfactualsDocument(
+        instance=document.instance,
+        counterfactuals=changes.counterfactuals,
+        proven=True,
+        resolution=changes.resolution,
+        domains={},
+        digest="",
+        data={},
+        scope=scope,
+        cost=cost,
+    )
+    # suggestions are of the first model by itself; who read it is said of the rule alone, so no reading is borrowed
+    alone = replace(inputs, models=inputs.models[:1], allow_shared_reading=False)
+    return CounterfactualsChecker.build(asked, alone, CallersMeaning(None, None, False, cache))
+
+
+def _list_limits(changes: ChangesClaim, space: CheckerSpace) -> Iterator[str]:
+    """What limits the changes, as constraints."""
+    lost = {name for one in changes.counterfactuals for name, value in one["values"].items() if value is None}
+    for feature in space.features:
+        name, limit = json.dumps(feature.name, ensure_ascii=False), changes.limits.get(feature.name)
+        sign = None if limit is None else SIGNS.get(tuple(limit["moves"]))
+        if sign is not None:
+            yield f"cf[{name}] {sign} x[{name}]"
+        if feature.missing and feature.name not in lost:
+            yield f"cf[{name}] != missing or x[{name}] == missing"
