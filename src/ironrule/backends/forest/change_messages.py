@@ -9,7 +9,9 @@ says what a tree pays for a cell. Whatever the messages are, as long as those of
 can then choose its own leaf and cells, and the sum of what they choose is a bound (dual decomposition). Where trees
 choose different cells of a feature, messages are moved so that all of them want each cell alike, which never makes the
 bound larger (min-sum diffusion; Werner, "A linear programming approach to max-sum problem: a review", 2007). A cell for
-which the bound does not reach zero is closed.
+which the bound does not reach zero is closed; a leaf for which it does not is dead.
+
+Cells of a feature that one tree does not tell apart form an *atom* of the tree: what it brings with them is the same.
 
 Messages stay valid in every part of the box, so that a search goes on with those of the box before. What they add up to
 is kept for every cell, and what that differs from the price of the cell counts for itself: so prices may change.

@@ -1,9 +1,11 @@
 """Branch and bound for the cheapest change under a cost that is a sum over features, by the bounds of messages.
 
 Of every box, cells that cost too much are closed, messages are passed on (:mod:`.change_messages`), and the point that
-the messages favour is tried; then the box is split where the trees' best leaves ask for different cells. The price of
-cost is raised where the favoured point costs more than the limit, and lowered where it costs less. Each counterfactual
-that is found is pulled back towards the instance and lowers the limit.
+the messages favour is tried; then the box is split where the trees' best leaves ask for different cells. Leaves with
+which the bound does not reach zero are *dead*: the parts of the box do without them, and when few leaves or cells are
+left, the box gets a problem of its own (:mod:`.change_reduction`). The price of cost is raised where the favoured point
+costs more than the limit, and lowered where it costs less. Each counterfactual that is found is pulled back towards the
+instance and lowers the limit.
 
 A first counterfactual comes from the instance itself, by the moves that bring most for what they cost. It is then
 sought again without one of its changes, as long as that makes it cheaper: a low limit is half the proof.
