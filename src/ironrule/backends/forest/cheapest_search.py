@@ -205,7 +205,8 @@ def _is_small(problem: ChangeProblem, state: Messages, least_leaves: int) -> boo
     for feature in range(state.open_count.shape[0]):
         cells += state.open_count[feature]
     all_leaves, all_cells = problem.leaf_values.shape[0], problem.forest_cells.shape[0]
-    return all_leaves >= least_leaves and (leaves < SMALL_SHARE * all_leaves or cells < SMALL_SHARE * all_cells)
+    is_small = leaves < SMALL_SHARE * all_leaves or cells < SMALL_SHARE * all_cells
+    return bool(all_leaves >= least_leaves and is_small)
 
 
 @kernel_helper
