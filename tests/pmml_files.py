@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -187,3 +189,79 @@ def list_rows(missing: bool) -> list[Row]:
     if missing:
         xs, ys, cs = [*xs, None], [*ys, None], [*cs, None]
     return [{"x": x, "y": y, "c": c} for x, y, c in itertools.product(xs, ys, cs)]
+
+
+INVERSES: dict[str, Callable[[float], float]] = {  # of the link functions, as the specification has them
+    "logit": lambda r: 1 / (1 + math.exp(-r)),
+    "probit": lambda r: NormalDist().cdf(r),
+    "cloglog": lambda r: 1 - math.exp(-math.exp(r)),
+    "loglog": lambda r: math.exp(-math.exp(-r)),
+    "cauchit": lambda r: 0.5 + math.atan(r) / math.pi,
+    "identity": lambda r: r,
+    "log": math.exp,
+    "logc": lambda r: 1 - math.exp(r),
+}
+THREE_CLASSES = CLASSES.replace('<Value value="good"/>', '<Value value="good"/><Value value="best"/>')
+Cells = list[tuple[str, Any]]  # predictors with the value of a factor or the power of a covariate
+PARAMETERS: dict[str, Cells] = {
+    "p0": [],
+    "p1": [("x", 1)],
+    "p2": [("c", "a")],
+    "p3": [("c", "d e")],
+    "p4": [("x", 2)],
+    "p5": [("c", "a"), ("x", 1)],  # a line of its own for a category
+    "p6": [("c", "b"), ("y", 0.5)],  # two categories
+}
+
+
+def write_general(betas: dict[str, dict[str, float]], attributes: str, parameters: dict[str, Cells]) -> str:
+    """A GeneralRegressionModel as R writes one: ``betas`` by class ("" for none) and parameter."""
+    listed = "".join(f'<Parameter name="{name}" label="{name}"/>' for name in parameters)
+    cells = "".join(
+        f'<PPCell value="{value}" predictorName="{predictor}" parameterName="{name}"/>'
+        for name, own in parameters.items()
+        for predictor, value in own
+    )
+    coefficients = "".join(
+        f"<PCell{f' targetCategory={target!r}' if target else ''} parameterName='{name}' df='1' beta='{beta!r}'/>"
+        for target, own in betas.items()
+        for name, beta in own.items()
+    )
+    return f"""<GeneralRegressionModel modelName="glm" algorithmName="glm" {attributes}>SCHEMA
+      <Output><OutputField name="Probability_good" feature="probability" value="good"/></Output>
+      <ParameterList>{listed}</ParameterList>
+      <FactorList><Predictor name="c"/><Predictor name="y"/></FactorList>
+      <CovariateList><Predictor name="x"/></CovariateList>
+      <PPMatrix>{cells}</PPMatrix><ParamMatrix>{coefficients}</ParamMatrix></GeneralRegressionModel>"""
+
+
+def add_up(betas: dict[str, float], parameters: dict[str, Cells], row: Row) -> float:
+    """A linear predictor by its definition."""
+    total = 0.0
+    for name, beta in betas.items():
+        product = beta
+        for predictor, value in parameters[name]:
+            product *= row["x"] ** value if predictor == "x" else float(row[predictor] == value)
+        total += product
+    return total
+
+
+def draw_betas(rng: Rng, parameters: dict[str, Cells]) -> dict[str, float]:
+    """Random coefficients, whole ones at times, so that sums are exactly 0."""
+    whole = rng.random() < 0.4
+    return {
+        name: float(rng.integers(-2, 3)) if whole else float(np.round(rng.normal() * 0.5, 3)) for name in parameters
+    }
+
+
+def segment(predicate: str, model: str, more: str = "") -> str:
+    """A segment with its condition."""
+    return f"<Segment{more}>{predicate}{model}</Segment>"
+
+
+def ensemble(method: str, *segments: str, function: str = "regression") -> str:
+    """A MiningModel of segments."""
+    return (
+        f'<MiningModel functionName="{function}">SCHEMA<Segmentation multipleModelMethod="{method}">'
+        f"{''.join(segments)}</Segmentation></MiningModel>"
+    )

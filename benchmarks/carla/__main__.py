@@ -7,7 +7,7 @@
 those that CARLA 0.0.5 gave too. ``rules`` puts every system under GreedyRuleCF and judges the rules by proof.
 ``nearest`` times the exact search alone, and ``findings`` looks for systematic faults in CARLA's models and answers.
 Everything runs in one process; times are CPU times. Other packages run in environments of their own, whose pythons are
-named by ``--dice-ml-python``, ``--actionable-recourse-python`` and ``--treecf-python``.
+named by ``--dice-ml-python``, ``--actionable-recourse-python``, ``--treecf-python`` and ``--carla-recourse-python``.
 
 With ``--log``, every answer of ``table`` and ``rules`` is kept at once, and the same command goes on where it was
 broken off; with more rows or seeds, or a larger ``--limit``, it adds to what is there. Answers of another version of

@@ -1,8 +1,8 @@
 """Other packages on the same rows, each in a process and an environment of its own.
 
-They are dice-ml, actionable-recourse and treecf. The python of each environment is an option of the command; a package
-without one is left out. Answers come back in model columns or as raw values, and are measured as all others are. All
-are told what is immutable in their own ways.
+They are dice-ml, actionable-recourse, treecf, and CARLA's own code of Growing Spheres. The python of each environment
+is an option of the command; a package without one is left out. Answers come back in model columns or as raw values, and
+are measured as all others are. All are told what is immutable in their own ways.
 """
 
 from __future__ import annotations
@@ -84,6 +84,24 @@ def ask_recourse(python: str, model: CarlaModel, rows: Sequence[int], budget: fl
     return PeerAnswers(points, [one["cpu"] for one in said["answers"]], said["set-up"])
 
 
+def ask_carla(python: str, model: CarlaModel, rows: Sequence[int], _: float) -> PeerAnswers:
+    """CARLA's own Growing Spheres, on the estimator alone; it has no limit of time."""
+    settings = {
+        "columns": model.columns,
+        "immutable columns": [model.columns[place] for place in _list_immutable_columns(model)],
+        "numeric": model.columns[: len(model.columns) - len(model.categories)],
+        "seed": 0,
+    }
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        (place / "model.pkl").write_bytes(pickle.dumps(model.pipeline[-1]))
+        np.save(place / "rows.npy", model.encoded[rows])
+        said = _run_part(python, "carla/spheres_part.py", place, settings)
+    return PeerAnswers(
+        _as_points([one["point"] for one in said["answers"]]), [one["cpu"] for one in said["answers"]], None
+    )
+
+
 def ask_dice(method: str) -> Callable[[str, CarlaModel, Sequence[int], float], PeerAnswers]:
     """dice-ml with one of its methods; it has no limit of time."""
 
@@ -140,5 +158,6 @@ PEERS = (
     Peer("treecf", "exact", "treecf 0.3.2", _is_forest, ask_treecf),
     Peer("dice-ml", "dice_random", "dice-ml 0.12", lambda model: not _is_forest(model), ask_dice("random")),
     Peer("dice-ml", "dice_genetic", "dice-ml 0.12", lambda model: not _is_forest(model), ask_dice("genetic")),
+    Peer("carla-recourse", "growing_spheres", "CARLA's code, here", lambda model: not _is_forest(model), ask_carla),
     Peer("actionable-recourse", "actionable_recourse", "actionable-recourse 1.0.1", _is_linear, ask_recourse),
 )

@@ -27,7 +27,7 @@ from ironrule.checker.readers.normal_form import (
 from ironrule.model import protocol
 from ironrule.model.normal_form import network, tree_sum
 from ironrule.model.readers.registry import read_estimator
-from ironrule.model.readers.sklearn_additive import IdentityShape, ScaledShape
+from ironrule.model.readers.sklearn_additive import STRAIGHT_SHAPES, ScaledShape
 
 
 def convert_normal_form(reading: protocol.NormalForm) -> Reading:
@@ -79,7 +79,7 @@ def _convert_tree(tree: tree_sum.Tree) -> RegressionTree:
 
 
 def _convert_term(term: tree_sum.Term) -> ColumnTerm:
-    straight = isinstance(term.contribution, ScaledShape) and isinstance(term.contribution.shape, IdentityShape)
+    straight = isinstance(term.contribution, ScaledShape) and isinstance(term.contribution.shape, STRAIGHT_SHAPES)
     return ColumnTerm(term.column, _SharedContribution(term), straight)
 
 

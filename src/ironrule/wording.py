@@ -168,15 +168,15 @@ def round_towards(value: float, limit: float) -> float:
 
     >>> round_towards(1.7140000462532043, 1.7), round_towards(0.044999999925494194, 0.05), round_towards(2.5, 2.5)
     (1.7, 0.05, 2.5)
+    >>> round_towards(2.3, 2.25)  # although no float is 2.3: the nearest to it is a little less
+    2.3
     """
-    low, high = min(value, limit), max(value, limit)
+    low, high, written = min(value, limit), max(value, limit), Decimal(repr(float(value)))
     rounding = ROUND_FLOOR if limit < value else ROUND_CEILING
     with localcontext() as context:
         context.prec = 400  # a double has up to 308 digits before the point
         for digits in range(-308, 17):
-            rounded = (
-                float(Decimal(value).quantize(Decimal(1).scaleb(-digits), rounding=rounding)) + 0.0
-            )  # no negative zero
+            rounded = float(written.quantize(Decimal(1).scaleb(-digits), rounding=rounding)) + 0.0  # no negative zero
             if low <= rounded <= high:
                 return rounded
     return value

@@ -77,6 +77,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "evaluations": lambda x: Budget(evaluations=x),
     "algorithm": lambda x: EXPLAINER.explain(0, x, budget=few),
     "prefer": lambda x: EXPLAINER.explain(0, prefer=x, budget=few),
+    "change_cost": lambda x: EXPLAINER.explain(0, change_cost=x, budget=few),
     "widen": lambda x: EXPLAINER.explain(0, widen=x, budget=few),
     "require": lambda x: EXPLAINER.explain(0, require=x, budget=few),
     "forbid": lambda x: EXPLAINER.explain(0, forbid=x, budget=few),

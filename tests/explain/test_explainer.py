@@ -652,7 +652,7 @@ def test_with_a_threshold_the_outcome_of_a_rule_is_a_score_and_no_label():
     model = DecisionTreeClassifier(random_state=0).fit(data, target)
     explanation = Explainer(model, data, desired="good", threshold=0.7).explain({"income": 1, "accounts": 0})
     assert explanation.rule.outcome == "at most 0.7 for 'good'"
-    assert str(explanation.rule) == "Everyone with income <= 1 gets: at most 0.7 for 'good'."
+    assert str(explanation.rule) == "Everyone with income = 1 gets: at most 0.7 for 'good'."
     assert Explainer(model, data, desired="good").explain({"income": 1, "accounts": 0}).rule.outcome == "'bad'"
 
 
@@ -660,7 +660,7 @@ def test_several_classes_may_be_desired():
     data = PAST[["income", "accounts"]]
     model = DecisionTreeClassifier(random_state=0).fit(data, data["income"].map({1: "c", 2: "b", 3: "a", 4: "a"}))
     explanation = Explainer(model, data, desired={"a", "b"}).explain({"income": 1, "accounts": 0})
-    assert [str(component) for component in explanation.rule.components] == ["income <= 1"]
+    assert [str(component) for component in explanation.rule.components] == ["income = 1"]
     assert explanation.rule.outcome == "'c'"
 
 
@@ -695,7 +695,7 @@ def test_constraints_on_cf_alone_shrink_the_space():
     assert len(explainer.outcomes) == int((PAST["grade"] != "high").sum())
     explanation = explainer.explain(DENIED)
     assert isinstance(explanation.verdict, Proven)
-    assert [str(component) for component in explanation.rule.components] == ["income <= 1"]
+    assert [str(component) for component in explanation.rule.components] == ["income = 1"]
     for counterfactual in (*explanation.counterfactuals, *explainer.counterfactuals(DENIED)):
         assert counterfactual.values["grade"] != "high"
     with pytest.raises(ConstraintError, match=r"the row does not satisfy .cf\.grade != 'high'"):

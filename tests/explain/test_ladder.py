@@ -11,7 +11,7 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
 import ironrule
 from ironrule.cli import render as cli
@@ -479,3 +479,31 @@ def test_reasons_of_too_few_components_are_none(explainer, denied):
     assert len(ladder.reasons(1)) <= 1
     with pytest.raises(InputError, match="most must be a positive integer"):
         ladder.reasons(0)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_bounds_of_rungs_are_the_shortest_numbers_that_cover_the_same_rows(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({name: rng.integers(0, 100, 400) / 10 for name in ("a", "b", "c")})
+    typed = table.astype(dtype)
+    model = RandomForestClassifier(8, max_depth=4, random_state=0).fit(typed, table["a"] + table["b"] > table["c"] + 4)
+    explainer = ironrule.Explainer(model, typed, desired=True)
+    rungs = 0
+    for row in explainer.row_numbers[~explainer.outcomes][:4]:
+        ladder = explainer.ladder(int(row), progress=False)
+        for component in itertools.chain.from_iterable(rung.rule.components for rung in ladder.rungs[:-1]):
+            bound = float(component.value)
+            assert bound == round(bound, 1), str(component)  # as all rows have it, for which nothing shorter is needed
+            assert (
+                component.covers(typed).tolist()
+                == (
+                    table[component.feature] <= bound if component.op == "<=" else table[component.feature] >= bound
+                ).tolist()
+            )
+            rungs += 1
+        for shorter, longer in itertools.pairwise(ladder.rungs):  # one within the other, whatever was rounded
+            bounds = {(one.feature, one.op): one.value for one in longer.rule.components}
+            for one in shorter.rule.components:
+                inner = bounds[one.feature, one.op]
+                assert inner <= one.value if one.op == "<=" else inner >= one.value
+    assert rungs > 4

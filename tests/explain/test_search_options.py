@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ironrule import Budget, Explainer
+from ironrule import Budget, Cost, Explainer
 from ironrule.cli.commands import batch, explain
 from ironrule.cli.options import build_search_options
 from ironrule.errors import BudgetError, InputError
@@ -28,16 +28,21 @@ OTHER_VALUES: dict[str, Any] = {
     "weights": {"age": 2.5},
     "widen": False,
     "prefer": "coverage",
+    "change_cost": Cost("l1", "mad", {"age": 2, "amount": {"up": 1, "down": 5}}, {"amount": 50}),
 }
 
 # How the command line, the HTTP API and the form of the web page spell what is not spelt as in Python.
 SPELLINGS = {"budget": ("seconds", "evaluations")}
-FORM_SPELLINGS = {"budget": ("seconds",), "widen": ("keep_bounds",)}
+FORM_SPELLINGS = {
+    "budget": ("seconds",),
+    "widen": ("keep_bounds",),
+    "change_cost": ("change_cost", "change_scale", "change_prices", "change_steps"),
+}
 NOT_ON_THE_COMMAND_LINE = {"weights"}  # a mapping; no option has been asked for
 NOT_ON_THE_FORM = {"k", "seed", "weights"}  # the page shows one rule, and asks for as little as it can
 
 # What the others take besides: it does not say how to search.
-OF_A_ROW = {"row", "progress", "change_cost"}
+OF_A_ROW = {"row", "progress"}
 OF_A_BATCH = {"rows", "output", "workers", "engine", "address", "documents", "reuse", "changes", "ladders", "progress"}
 OF_A_REQUEST = {"where"}  # which part of the space is asked about
 COMMAND_LINE = {
@@ -49,6 +54,9 @@ COMMAND_LINE = {
     "forbid": ["--forbid", "amount", "--forbid", "job"],
     "widen": ["--no-widen"],
     "prefer": ["--prefer", "coverage"],
+    "change_cost": [
+        *("--change-cost", "l1", "--scale", "mad", "--price", "age=2", "--price", "amount=1:5", "--step", "amount=50")
+    ],
 }
 
 
@@ -133,6 +141,7 @@ def test_the_api_says_what_python_says(name: str) -> None:
     assert_same(SearchOptionsBody().to_request(0).options, DEFAULTS)
     value = OTHER_VALUES[name]
     said = {one: getattr(value, one) for one in SPELLINGS["budget"]} if name == "budget" else {name: value}
+    said = {name: value.to_dict()} if name == "change_cost" else said
     assert_same(SearchOptionsBody(**said).to_request(0).options, SearchOptions(**{name: value}))
 
 
@@ -144,11 +153,25 @@ def test_the_form_says_what_python_says() -> None:
     offered = spell({*NAMES} - NOT_ON_THE_FORM, FORM_SPELLINGS)
     assert set(re.findall(r' name="(\w+)"', html)) == offered | OF_A_REQUEST
     assert_same(ExplainForm().to_request(0).options, DEFAULTS)
-    fields = {"algorithm": "genetic", "seconds": "2.5", "require": ["age"], "forbid": ["job"], "keep_bounds": "yes"}
+    fields: dict[str, Any] = {
+        "algorithm": "genetic",
+        "seconds": "2.5",
+        "require": ["age"],
+        "forbid": ["job"],
+        "keep_bounds": "yes",
+    }
     fields["prefer"] = "coverage"
+    fields |= {"change_cost": "l1", "change_scale": "mad"}
+    fields |= {"change_prices": ["age=2\r\namount=1:5"], "change_steps": ["amount=50"]}
     assert set(fields) == offered
     expected = SearchOptions(
-        algorithm="genetic", budget=Budget(seconds=2.5), require=["age"], forbid=["job"], widen=False, prefer="coverage"
+        algorithm="genetic",
+        budget=Budget(seconds=2.5),
+        require=["age"],
+        forbid=["job"],
+        widen=False,
+        prefer="coverage",
+        change_cost=OTHER_VALUES["change_cost"],
     )
     assert_same(ExplainForm.model_validate(fields).to_request(0).options, expected)
 
@@ -169,13 +192,15 @@ def test_a_search_has_thirty_seconds_unless_it_is_told_otherwise() -> None:
 
 def test_the_fingerprint_is_that_of_batches_already_written() -> None:
     assert DEFAULTS.fingerprint() == "222a435f9e0896581f904fa7da38db66a0429311088304fa0d07444beda83726"
-    assert (
-        SearchOptions(**OTHER_VALUES).fingerprint()
-        == "c79f828e4928230b4b60b2e2ec391d2420b76de51c9be00d8fcbf0bd569853ce"
-    )
+    before = {name: value for name, value in OTHER_VALUES.items() if name != "change_cost"}
+    assert SearchOptions(**before).fingerprint() == "c79f828e4928230b4b60b2e2ec391d2420b76de51c9be00d8fcbf0bd569853ce"
     one = SearchOptions(budget=2, require="age", weights={"age": 2.5, "job": 1})
     same = SearchOptions(budget=Budget(seconds=2.0), require=["age"], weights={"job": 1, "age": 2.5})
     assert one.fingerprint() == same.fingerprint()
+    one = SearchOptions(change_cost=Cost("l1", prices={"age": 2, "job": 3}))
+    same = SearchOptions(change_cost=Cost("l1", prices={"job": 3.0, "age": 2.0}))
+    assert one.fingerprint() == same.fingerprint()
+    assert SearchOptions(change_cost="fewest").fingerprint() == DEFAULTS.fingerprint()
 
 
 @pytest.mark.parametrize(
@@ -193,6 +218,8 @@ def test_the_fingerprint_is_that_of_batches_already_written() -> None:
         ("weights", {"age": 0}, InputError),
         ("prefer", "beauty", InputError),
         ("prefer", None, InputError),
+        ("change_cost", "cheap", InputError),
+        ("change_cost", None, InputError),
     ],
 )
 def test_what_cannot_be_used_is_refused_at_once(name: str, value: Any, error: type[InputError]) -> None:

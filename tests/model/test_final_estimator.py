@@ -57,6 +57,17 @@ def test_the_final_estimator_decides_every_point_as_its_pipeline_does() -> None:
     assert explainer.is_desired(row) == bool(fitted(prepared_by(sparse_output=False)).predict(TABLE.iloc[[3]])[0])
 
 
+@pytest.mark.parametrize("given", [{}, {"threshold": 0.8}])
+def test_its_scores_are_those_of_the_pipeline(given: Any) -> None:
+    ready = explained(fitted(prepared_by(sparse_output=False)), **given)._context
+    points = np.random.default_rng(1).integers(0, ready.space.sizes, size=(500, 3), dtype=np.int32)
+    assert isinstance(ready.point_model, FinalEstimator)
+    scores = ready.point_model.scores(points)
+    assert np.array_equal(scores, ready.model.scores(points))
+    assert np.array_equal(scores > 0.0, ready.model.desired(points))
+    assert ready.point_model.scores(points[:0]).tolist() == []
+
+
 def test_tables_that_are_too_long_leave_it_to_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ironrule.model.pipeline.MAX_TABLE_VALUES", 10)
     ready = explained(fitted(prepared_by(sparse_output=False)))._context

@@ -162,6 +162,15 @@ def describe(ladder: Ladder, language: str, most: int = 3) -> list[str]:
     return describe_worth(ladder, rung, NoticeWording(load_language(language)))
 
 
+@pytest.mark.parametrize(("language", "said"), [("en", "deliberately cautious"), ("de", "bewusst vorsichtig")])
+def test_a_share_that_is_a_bound_is_said_to_be_a_cautious_one(language: str, said: str) -> None:
+    told = {name: describe(with_verdicts(make_ladder(), short), language) for name, (short, _) in SHORT.items()}
+    cautious = {name: [one for one in sentences if said in one] for name, sentences in told.items()}
+    assert {name: len(found) for name, found in cautious.items()} == {"good": 1, "poor": 1, "hopeless": 0, "unknown": 0}
+    share = math.floor((1.0 - POOR.exceptions) * 100)
+    assert f" {share} " in cautious["poor"][0].replace("“", " ").replace("„", " ")  # the number that is meant
+
+
 @pytest.mark.parametrize("short", SHORT)
 @pytest.mark.parametrize("last", LAST)
 def test_every_verdict_has_its_own_sentence_and_only_proofs_have_no_exception(short, last):
@@ -518,6 +527,7 @@ def test_the_persons_letter_leads_with_the_short_rule_and_folds_the_complete_one
     short, complete = html.split("<details>")
     share = math.floor((1.0 - GOOD.exceptions) * 100)
     assert f"at least {share} in 100 get this decision" in short
+    assert f"“At least {share} in 100” is deliberately cautious" in short
     assert "This is no proof" in short
     assert "proven" not in short[short.index("<main>") :]
     assert "Why you can rely on it: the complete rule, with 4 conditions" in complete

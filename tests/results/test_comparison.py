@@ -107,6 +107,29 @@ def test_a_comparison_is_shown_in_every_form(batches, tmp_path: Path) -> None:
     assert "BatchComparison" in repr(compared)
 
 
+def test_features_and_reasons_have_their_labels(explainers) -> None:
+    labels = {"income": "Monthly income", "debt": {"label": "Debt", "unit": "EUR"}}
+    old, new = (
+        Explainer(one._context.arguments.models[0], build_table(), desired="good", labels=labels) for one in explainers
+    )
+    rows = old.row_numbers[~old.outcomes & ~new.outcomes][:12]
+    options = {"workers": 1, "progress": False, "ladders": True}
+    compared = old.explain_many(rows, **options).compare(new.explain_many(rows, **options))
+    assert {one.name: one.label for one in compared.features} == {
+        "income": "Monthly income",
+        "debt": "Debt",
+        "age": None,
+    }
+    assert {one.label for one in compared.reasons} == {"Monthly income (low)", "Debt (high)", None}
+    text, page = str(compared), compared.to_html()
+    assert "Monthly income" in text
+    assert "income" not in text.replace("Monthly income", "")
+    assert "income" not in page.replace("Monthly income", "")
+    assert any("EUR" in rule.shown_by for rule in compared.rules if rule.shown_by and "Debt" in rule.shown_by)
+    frame = compared.to_frame()
+    assert "income" in set(frame[frame.kind == "feature"].name)  # for programs
+
+
 def test_what_cannot_be_compared_is_refused(explainers, batches) -> None:
     denied = explainers[0].row_numbers[~explainers[0].outcomes]
     without = explainers[0].explain_many(denied[:2], workers=1, progress=False, documents=False)

@@ -69,7 +69,7 @@ def test_large_whole_numbers_are_compared_exactly():
 def test_a_renamed_column_is_used_in_tables_and_the_feature_in_sentences():
     component = Component.from_feature(Feature("Income", (1, 2), True, columns=("INC",)), "<=", 1)
     assert component.covers(pd.DataFrame({"INC": [1, 2]})).tolist() == [True, False]
-    assert (component.to_query(), component.to_sql(), str(component)) == ("INC <= 1", '"INC" <= 1', "Income <= 1")
+    assert (component.to_query(), component.to_sql(), str(component)) == ("INC <= 1", '"INC" <= 1', "Income = 1")
 
 
 JOB = Feature("job", ("cook", "clerk", "none"), ordered=False, columns=("job_cook", "job_clerk"))

@@ -45,10 +45,9 @@ COLUMNWISE_TRANSFORMERS = FEATURE_SELECTORS | MONOTONE_TRANSFORMERS | ENCODERS |
 )  # fmt: skip
 HYPERPARAMETER_SEARCHES = ("GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV")
 STEP_CONTAINERS = {"Pipeline": "steps", "FeatureUnion": "transformer_list", "ColumnTransformer": "transformers_"}
-FILES = ("PmmlModel", "OnnxModel")  # of these the first may be read with its steps, where nothing stands before it
-FILE_PREPARATIONS = ("OnnxPreparation", "PmmlPreparation")  # first steps, run as they are; tables show if they mix
-CHECKED_POINTS = 2048
-CHECKED_ALONE = 16
+FILES = ("PmmlModel", "OnnxModel", "SavedFileModel")  # the first may be read with its steps, where none stands before
+FILE_PREPARATIONS = ("OnnxPreparation", "PmmlPreparation", "SavedFilePreparation")  # run; tables show if they mix
+CHECKED_POINTS, CHECKED_ALONE = 2048, 16
 MAX_TABULATED_ROWS = 4_000_000
 MAX_TABULATED_CODES = 1 << 26  # in all points; beyond, features change together
 
@@ -167,7 +166,7 @@ def _list_unordered_inputs(step: Any, name: str, width: int) -> Iterator[tuple[i
         from ironrule.checker.readers.onnx_trees import list_unordered_inputs
 
         yield from list_unordered_inputs(step.model, width)
-    elif identify_class("ironrule", step) == "PmmlPreparation":
+    elif identify_class("ironrule", step) in FILE_PREPARATIONS:
         yield from step.find_unordered(width).items()
     elif name in ENCODERS:
         known = getattr(step, "categories_", ())  # one that was given no columns is not fitted

@@ -49,9 +49,7 @@ from ironrule.checker.user_models import (
 )
 from ironrule.errors import ConstraintError, InputError, SpaceError, describe_value
 
-MAX_PAST_ROWS = 4096
-CHECKED_POINTS = 4096
-MAX_CHECKED_VALUES = 50_000
+MAX_PAST_ROWS, CHECKED_POINTS, MAX_CHECKED_VALUES = 4096, 4096, 50_000
 MAX_COMPARED_CODES = 1 << 24  # in the points that are put to the model at once
 Breakpoints = Mapping[str, Sequence[Any]]  # further numbers of features, by name
 
@@ -175,7 +173,8 @@ class CheckScope:
             unordered = preparation.find_unordered_columns(len(carried))
             require_ordered_intervals({carried[column]: reason for column, reason in unordered.items()}, space)
             gaps = find_network_gaps(columns, space) if across else find_dominated_gaps(reading, columns, space)
-        if not self._agrees_with_model(bounds, user_model):
+        is_form = type(final).__name__ == "SavedFileForm"  # of a saved file: it is the model that is asked, too
+        if not (is_form or self._agrees_with_model(bounds, user_model)):
             raise NoReading("its reading decides otherwise than the model itself")
         return ModelWithBounds(user_model, bounds, source, gaps)
 

@@ -26,7 +26,7 @@ import numpy as np
 from ironrule.checker.arrays import AnyArray, BoolArray, Int32Array, IntpArray
 from ironrule.checker.components import describe_changes
 from ironrule.checker.readers.normal_form import Direction, EstimatorTarget
-from ironrule.checker.result import ClaimFailed
+from ironrule.checker.result import ClaimFailed, ClaimUndecided
 from ironrule.checker.space.layout import build_layout
 from ironrule.checker.space.space import CheckerSpace
 from ironrule.checker.space.table import UserTable, to_python_value
@@ -36,8 +36,7 @@ DEFAULT_THRESHOLD = 0.5
 PROBABILITY_TOLERANCE = 1e-6  # rounding may take a probability so far beyond 0 and 1
 MAX_FRACTIONAL_LABELS = 20
 PLAIN_TYPES = (str, bytes, int, float, Decimal, date)
-BATCH_ROWS = 1 << 16
-CHECKED_ROWS = 512
+BATCH_ROWS, CHECKED_ROWS = 1 << 16, 512
 Models = Sequence[Any]
 PointClassifier: TypeAlias = "UserModel | UserModelSet"  # whatever says which points have the desired outcome
 
@@ -128,6 +127,8 @@ class ModelDecision:
             given = self.ask(table)
             dense = given.detach().cpu() if callable(getattr(given, "detach", None)) else given  # of torch
             answer = np.asarray(dense)
+        except ClaimUndecided:  # of a saved file, which does not know all that its model does
+            raise
         except (Exception, SystemExit) as error:  # whatever the user's model raises is reported as its failure
             raise ModelError(
                 f"the model failed on a table of {rows} rows: {type(error).__name__}: {error}",

@@ -30,6 +30,7 @@ CLI_HINTS: dict[str, str | None] = {
     "exact-counterfactuals-unavailable": "add --algorithm geco",
     "batch-without-documents": "explain the row again, or make the batch again without --no-documents",
     "batch-damaged": "run the ironrule batch command that made it again, with the same --output: it explains them anew",
+    "change-cost-without-changes": "add --changes, and leave out --no-documents",
     "ray-address-without-engine": "add --engine ray",
     "output-required": "save the model with a single output",
     "probabilities-required": "save the model with its sigmoid or softmax, or explain it from Python",

@@ -56,9 +56,10 @@ def read_data(path: Path, target: str | None = None) -> pd.DataFrame:
     if target is None:
         return frame
     if target not in frame.columns:
-        columns = ", ".join(map(str, frame.columns))
-        expected = "the target must be a column of the data"
-        raise TableError(expected=expected, got=repr(target), hint=f"the columns are {columns}")
+        names = [str(name) for name in frame.columns]
+        close = difflib.get_close_matches(target, names, 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"the columns are {', '.join(names)}"
+        raise TableError(expected="the target must be a column of the data", got=repr(target), hint=hint)
     return frame.drop(columns=target)
 
 
@@ -224,7 +225,10 @@ def parse_desired(labels: Sequence[str] | None, model: Any, threshold: float | N
     if threshold is not None and len(labels) == 1 and unknown in (["above"], ["below"]):
         return labels[0]
     if unknown:
-        raise OutcomeError(expected=f"the desired class must be one of {', '.join(by_text)}", got=repr(unknown[0]))
+        close = difflib.get_close_matches(unknown[0], by_text, 1)
+        hint = f"did you mean {close[0]!r}?" if close else None
+        expected = f"the desired class must be one of {', '.join(by_text)}"
+        raise OutcomeError(expected=expected, got=repr(unknown[0]), hint=hint)
     return tuple(by_text[label] for label in dict.fromkeys(labels))
 
 

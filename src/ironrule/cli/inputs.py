@@ -133,11 +133,8 @@ def refuse_saved_explainer(path: Path, reason: str) -> None:
         raise InputError(expected=f"MODEL must be the model itself, since {reason}", got=got, code="usage")
 
 
-def _read_saved_explainer(options: argparse.Namespace) -> InputFiles:
-    """An explainer from its file, which says itself what other options would; these are refused."""
-    from ironrule.explain.explainer import Explainer
-    from ironrule.explain.saved.load import get_saved_model
-
+def require_saved_explainer(options: argparse.Namespace) -> Path:
+    """The path of a saved explainer, which says itself what other options would; these are refused."""
     path = require_file(options.model, "saved explainer", "check the path, or make one: ironrule save MODEL DATA")
     defaults = getattr(options, "option_defaults", {"domain": "auto", "margin": 0.0})  # of a command without a project
     for name in SAID_BY_FILE:
@@ -146,7 +143,15 @@ def _read_saved_explainer(options: argparse.Namespace) -> InputFiles:
             shown = "DATA" if name == "data" else f"--{name.replace('_', '-')}"
             expected = f"{path.name} is a saved explainer, which comes with what {shown} would say"
             raise InputError(expected=expected, got=describe_value(given), hint=f"leave {shown} out", code="usage")
-    explainer = Explainer.load(path)
+    return path
+
+
+def _read_saved_explainer(options: argparse.Namespace) -> InputFiles:
+    """An explainer from its file."""
+    from ironrule.explain.explainer import Explainer
+    from ironrule.explain.saved.load import get_saved_model
+
+    explainer = Explainer.load(require_saved_explainer(options))
     return InputFiles(get_saved_model(explainer), [], desired=None, data=None, space=explainer.space, saved=explainer)
 
 

@@ -9,6 +9,14 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ironrule.rule.cost import (
+    COST_NORMS,
+    COST_SCALES,
+    DEFAULT_COST,
+    Cost,
+    parse_price_texts,
+    parse_step_texts,
+)
 from ironrule.search.algorithms import ALGORITHM_CHOICES
 from ironrule.space.domain import DOMAIN_MODES
 
@@ -119,6 +127,58 @@ def add_rule_options(parser: argparse.ArgumentParser) -> None:
     add_robustness_options(group)
 
 
+class _StoreCostPart(argparse.Action):
+    """Gathers all options of a cost in one value: a cost of the project file counts only if none of them is given."""
+
+    def __init__(self, part: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.part = part
+
+    def __call__(self, _parser: object, namespace: argparse.Namespace, values: Any, _option: object = None) -> None:
+        parts = getattr(namespace, self.dest)
+        before = parts if isinstance(parts, dict) else {}
+        several = self.nargs == "+"
+        setattr(namespace, self.dest, before | {self.part: before.get(self.part, []) + values if several else values})
+
+
+def add_cost_options(group: argparse._ActionsContainer, name: str = "--change-cost") -> None:
+    """What changes cost: those that an explanation suggests, or with ``--cost`` counterfactuals."""
+
+    def add(option: str, part: str, text: str, **settings: Any) -> None:
+        group.add_argument(option, dest="change_cost", action=_StoreCostPart, part=part, help=text, **settings)
+
+    text = "fewest changes, then distance (default), or the sum, root of squares or largest distance"
+    add(name, "norm", f"what nearest means: {text}", choices=COST_NORMS)
+    text = "distances in ranges (default), in median absolute deviations, or in shares of past rows"
+    add("--scale", "scale", text, choices=COST_SCALES)
+    text = "what distance costs: income=2, income=1:5 (up:down), age=inf (never)"
+    add("--price", "prices", text, metavar="F=P", nargs="+")
+    text = "change a number by whole multiples only: amount=50"
+    add("--step", "steps", text, metavar="F=N", nargs="+")
+    add(
+        "--per-change",
+        "per_change",
+        f"what every changed feature costs besides, with {name} l1",
+        metavar="C",
+        type=float,
+    )
+
+
+def add_change_cost_options(parser: argparse.ArgumentParser) -> None:
+    """The cost of the changes that explanations suggest."""
+    add_cost_options(parser.add_argument_group("suggested changes"))
+
+
+def build_cost(options: argparse.Namespace) -> Cost:
+    """The cost that was asked for, on the command line or in the project file."""
+    given = options.change_cost
+    if given is None or isinstance(given, Cost):
+        return given or DEFAULT_COST
+    readers: dict[str, Any] = {"prices": parse_price_texts, "steps": parse_step_texts}
+    parts: dict[str, Any] = {part: readers[part](value) if part in readers else value for part, value in given.items()}
+    return Cost(**parts)
+
+
 def add_constraint_option(group: argparse._ActionsContainer) -> None:
     """``--constraint``."""
     group.add_argument("--constraint", metavar="TEXT", **MANY, default=[], help="see docs/constraints.md")
@@ -153,6 +213,7 @@ def build_search_options(options: argparse.Namespace) -> SearchOptions:
 
     given = {name: getattr(options, name, None) for name in SearchOptions.__slots__}
     seconds, evaluations = (getattr(options, name, None) for name in ("seconds", "evaluations"))
+    given["change_cost"] = build_cost(options) if given["change_cost"] is not None else None
     given["budget"] = None if seconds is None and evaluations is None else Budget(evaluations, seconds)
     return SearchOptions(**{name: value for name, value in given.items() if value is not None})
 

@@ -6,7 +6,11 @@ A command is a module with ``NAME``, ``HELP``, ``add_options(parser)`` and ``run
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+import difflib
+import itertools
+import re
+import sys
+from typing import Any, NoReturn
 
 import ironrule
 from ironrule.cli.commands import (
@@ -35,15 +39,46 @@ COMMANDS = (
     *(reasons, inspect, save, serve, audit),
 )
 WITHOUT_PROJECT = (demo, init, drift, audit)  # no file of the user's is read there, or only if it is named
+OPTION_PATTERN = re.compile(r"--?[a-zA-Z][\w-]*")
 DESCRIPTION = "Explain one decision of a classifier by a rule without exceptions."
 EPILOG = "Every command has --help, and --json for programs. Set IRONRULE_DEBUG=1 to see the traceback of an error."
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that raises its errors, so that all errors are reported in one place."""
+    """A parser that raises its errors, so that all errors are reported in one place, and names what may be meant."""
 
     def error(self, message: str) -> NoReturn:
-        raise InputError(message, hint=f"see {self.prog} --help", code="usage")
+        self._raise(message, None)
+
+    def _raise(self, message: str, close: str | None) -> NoReturn:
+        hint = f"see {self.prog} --help" if close is None else f"did you mean {close}?"
+        raise InputError(message, hint=hint, code="usage")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse an unknown option first: what it was meant to say would else be reported as missing."""
+        words = list(sys.argv[1:] if args is None else args)
+        for word in itertools.takewhile(self._may_be_own, words):
+            name = word.partition("=")[0]
+            if OPTION_PATTERN.fullmatch(name) and name not in self._option_string_actions:
+                self._raise(f"unrecognized arguments: {word}", self._find_similar_option(name))
+        return super().parse_known_args(words, namespace)
+
+    def _may_be_own(self, word: str) -> bool:
+        """Whether a word, and not only the words before it, is for this parser; what follows a command is for that."""
+        return word != "--" and (self._subparsers is None or word.startswith("-"))
+
+    def _find_similar_option(self, name: str) -> str | None:
+        """The option of this command that is spelt most like a word."""
+        known = {option.lstrip("-"): option for option in self._option_string_actions if option.startswith("--")}
+        close = difflib.get_close_matches(name.lstrip("-").lower().replace("_", "-"), known, 1)
+        return known[close[0]] if close else None
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            close = difflib.get_close_matches(str(value).lower(), map(str, action.choices or ()), 1)
+            self._raise(str(error), close[0] if close else None)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -26,6 +26,7 @@ from typing import Any
 from ironrule.cli.inputs import is_saved_explainer
 from ironrule.cli.trust import is_well_known_type
 from ironrule.errors import InputError, describe_value
+from ironrule.rule.cost import COST_NORMS, Cost, parse_cost
 from ironrule.space.domain import DOMAIN_MODES
 from ironrule.space.labels import Labels, read_toml
 from ironrule.space.roles import ROLE_KEYS, Role
@@ -107,6 +108,11 @@ def _read_domain(value: Any, _: Path) -> str:
     return str(value)
 
 
+def _read_cost(value: Any, _: Path) -> Cost:
+    """A norm, or a table with the parts of a cost; a price of infinity is inf."""
+    return Cost.from_dict(value) if isinstance(value, dict) else parse_cost(value)
+
+
 def _read_roles(value: Any, _: Path) -> Mapping[str, Role | str]:
     """By feature the kind of a role, or a table with the keys that a space file has for one."""
     if not isinstance(value, dict) or not all(isinstance(role, (str, dict)) for role in value.values()):
@@ -137,6 +143,7 @@ KEYS: Mapping[str, ProjectKey] = {
     "margin": ProjectKey("margin", "a number", _read_number),
     "models": ProjectKey("models", PATHS, _read_paths),
     "measure": ProjectKey("measure", PATH, _read_path),
+    "change_cost": ProjectKey("change_cost", f"one of {', '.join(COST_NORMS)}, or a table of a cost", _read_cost),
     "reasons": ProjectKey("catalogue", PATH, _read_path),
     "labels": ProjectKey("labels", "the path of a file, or a table of labels", _read_labels),
     "fields": ProjectKey("fields", PATH, _read_path),
@@ -163,9 +170,11 @@ class Project:
                 raise _build_unknown_key_error(path, name)
             try:
                 settings[key.option] = key.read(value, path.parent)
-            except ValueError:
+            except ValueError as error:
                 expected = f"{name} in {path.name} must be {key.expected}"
-                raise InputError(expected=expected, got=describe_value(value), code="bad-project-file") from None
+                hint = str(error) if isinstance(error, InputError) else None
+                got = describe_value(value)
+                raise InputError(expected=expected, got=got, hint=hint, code="bad-project-file") from None
             keys[key.option] = name
         return cls(path, settings, keys)
 

@@ -5,7 +5,7 @@ Only features that a rule or a change mentions are shown.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ironrule.cli.terminal import format_line, format_panel, format_table
@@ -28,7 +28,8 @@ from ironrule.report.text import (
     get_verdict_name,
 )
 from ironrule.rule.counterfactual import Counterfactual
-from ironrule.rule.phrasing import format_change, join_conditions, name_value
+from ironrule.rule.phrasing import format_change, join_conditions, name_feature, name_value
+from ironrule.space.roles import suggest_roles
 from ironrule.verdict.verdict import Proven, Quality
 from ironrule.wording import format_count, format_names, format_size
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from ironrule.space.space import Space
 
 
+ROLES_PLACE = 'in ironrule.toml ([roles], then age = "immutable") or in a file for --space'
 STATUS_COLOURS = {  # of verdicts, of checks and of claims
     **dict.fromkeys(("proven", "holds"), "green"),
     **dict.fromkeys(("unrefuted", "undecided", "bounded"), "yellow"),
@@ -191,8 +193,11 @@ def render_judgements(judgements: Sequence[Judgement]) -> str:
     return "\n".join(parts)
 
 
-def render_space(space: Space, rows_read: int) -> str:
-    """One line per feature: its kind, its values, how many, whether it can be missing, and a group's columns."""
+def render_space(space: Space, rows_read: int, guessed: Sequence[str] = ()) -> str:
+    """One line per feature: its kind, its values, how many, whether it can be missing, and a group's columns.
+
+    The roles of the features in ``guessed`` are no declared ones.
+    """
     grouped = any(feature.one_hot for feature in space.features)
     has_roles = any(feature.role is not None for feature in space.features)
     has_labels = any(feature.label for feature in space.features)
@@ -202,7 +207,8 @@ def render_space(space: Space, rows_read: int) -> str:
     for feature in space.features:
         kind, missing = "ordered" if feature.ordered else "nominal", "yes" if feature.missing else "no"
         columns = (", ".join(feature.columns) if feature.one_hot else "",) if grouped else ()
-        role = (_format_role(feature.role),) if has_roles else ()
+        by = " (guessed)" if feature.name in guessed else ""
+        role = (f"{_format_role(feature.role)}{by}",) if has_roles else ()
         label = (feature.label or "",) if has_labels else ()
         shown = _format_domain(feature, space.labels)
         rows.append((feature.name, *label, kind, shown, f"{len(feature.values):,}", missing, *role, *columns))
@@ -211,7 +217,23 @@ def render_space(space: Space, rows_read: int) -> str:
     if constant := [feature.name for feature in space.features if feature.size == 1]:
         have, them = format_count(len(constant), "feature has", "features have"), "it" if len(constant) == 1 else "them"
         limits.append(f"{have} one value, so no rule needs {them}: {format_names(constant)}.")
+    if guessed:
+        limits.append(
+            "Guessed roles come from names. Explanations suggest no change of such a feature; ironrule counterfactual "
+            f"may change it until its role is declared, {ROLES_PLACE}."
+        )
     return "\n".join((format_table(titles, rows), *map(format_line, (*limits, size))))
+
+
+def describe_guessed_roles(space: Space, counterfactuals: Iterable[Counterfactual]) -> list[str]:
+    """That counterfactuals change features whose names say that nobody can, or that no advice should, change them."""
+    guessed = suggest_roles(space.features)
+    changed = dict.fromkeys(change.feature for one in counterfactuals for change in one.changes)
+    listed = [f"{name_feature(name, space.labels)} ({guessed[name].kind})" for name in changed if name in guessed]
+    if not listed:
+        return []
+    names = ", ".join(listed)
+    return [f"By their names, no advice should change these: {names}. To keep them, declare their roles {ROLES_PLACE}."]
 
 
 def _format_role(role: Role | None) -> str:

@@ -213,7 +213,7 @@ class ExplanationBuilder:
         for part in rule.components:
             j = space.index(part.feature)
             feature = space.features[j]
-            if not feature.interval or feature.has_only_integers or part.op == "==":
+            if not feature.interval or feature.has_only_integers or part.op == "==" or part.reading != "bound":
                 parts.append(part)
                 continue
             upper, own = part.op == "<=", int(instance[j])

@@ -41,7 +41,7 @@ from ironrule.hitting.solver import find_minimum_hitting_set
 from ironrule.hitting.weights import ExactNumber
 from ironrule.results.diagnosis import Diagnosis, DiagnosisFinding, FindingKind
 from ironrule.results.explanation import Explanation
-from ironrule.rule.phrasing import join_conditions, name_feature, name_value, phrase_comparison
+from ironrule.rule.phrasing import join_conditions, name_feature, name_value, phrase_component
 from ironrule.rule.rule import Component, Rule
 from ironrule.search.problem import Problem
 from ironrule.space.constraints.binding import bind_constraint
@@ -345,7 +345,7 @@ class _DiagnosisSearch:
         return labels.get_desired(self.context.target.desired) or DESIRED, labels.get_undesired(undesired) or UNDESIRED
 
     def _phrase(self, component: Component) -> str:
-        return phrase_comparison(component.feature, component.op, component.value, self.context.space.labels)
+        return phrase_component(component, self.context.space.labels)
 
     # Places where the model is not monotone.
 

@@ -164,7 +164,8 @@ class Explainer(CounterfactualMethods):
     def load(
         cls, path: str | Path, *, model: Any = None, device: str | None = None, progress: bool | None = None
     ) -> Explainer:
-        """The explainer in a file; with ``model``, the user's own one, which must be the one that was saved.
+        """The explainer in a file; with ``model``, the user's own one, which must be the one that was saved. A list has
+        all models of an explainer of several.
 
         Opening a file runs no code of it. Without the model, the reading of it decides (see :attr:`confirmed`).
         """
@@ -308,7 +309,7 @@ class Explainer(CounterfactualMethods):
         weights: Weights = DEFAULTS.weights,
         widen: bool = DEFAULTS.widen,
         prefer: Preference = DEFAULTS.prefer,
-        change_cost: Cost | str = DEFAULT_COST,
+        change_cost: Cost | str = DEFAULTS.change_cost,
         progress: bool | None = None,
     ) -> Explanation:
         """The shortest rule found for a row with the undesired outcome, with what is known of it.
@@ -329,7 +330,6 @@ class Explainer(CounterfactualMethods):
         """
         from ironrule.explain.build import explain_row
 
-        cost = parse_cost(change_cost)
         options = SearchOptions(
             algorithm=algorithm,
             k=k,
@@ -340,17 +340,25 @@ class Explainer(CounterfactualMethods):
             weights=weights,
             widen=widen,
             prefer=prefer,
+            change_cost=change_cost,
         )
+        self._check_change_cost(options)
         explanation = explain_row(self._context, row, options, progress)
-        return explanation if isinstance(row, EncodedRow) else self._add_first_changes(explanation, k, budget, cost)
+        return explanation if isinstance(row, EncodedRow) else self._add_first_changes(explanation, options)
 
-    def _add_first_changes(
-        self, explanation: Explanation, k: int, budget: Budget | float | None, cost: Cost = DEFAULT_COST
-    ) -> Explanation:
+    def _check_change_cost(self, options: SearchOptions) -> None:
+        """Raise SpaceError, before any work, if the cost of changes names a feature that is not there."""
+        from ironrule.explain.counterfactuals.costs.row_cost import check_cost_names
+
+        cost = parse_cost(options.change_cost)
+        if cost.names:
+            check_cost_names(self.space, cost)
+
+    def _add_first_changes(self, explanation: Explanation, options: SearchOptions) -> Explanation:
         """The explanation with suggested changes; as it is where the user has interrupted the search."""
         if explanation.statistics.stopped_by == "interrupted":
             return explanation
-        return self.add_changes(explanation, k, budget=budget, cost=cost)
+        return self.add_changes(explanation, options.k, budget=options.budget, cost=options.change_cost)
 
     def ladder(
         self,
@@ -370,6 +378,7 @@ class Explainer(CounterfactualMethods):
         weights: Weights = DEFAULTS.weights,
         widen: bool = DEFAULTS.widen,
         prefer: Preference = DEFAULTS.prefer,
+        change_cost: Cost | str = DEFAULTS.change_cost,
         progress: bool | None = None,
     ) -> Ladder:
         """The decision of a row explained by 1, 2, ... up to ``most`` components, and by the rule of ``explain``.
@@ -397,11 +406,13 @@ class Explainer(CounterfactualMethods):
             weights=weights,
             widen=widen,
             prefer=prefer,
+            change_cost=change_cost,
         )
+        self._check_change_cost(options)
         ladder = build_ladder(self._context, row, options, chosen, progress)
         if isinstance(row, EncodedRow):
             return ladder
-        return replace(ladder, explanation=self._add_first_changes(ladder.explanation, k, budget))
+        return replace(ladder, explanation=self._add_first_changes(ladder.explanation, options))
 
     def explain_many(
         self,
@@ -425,6 +436,7 @@ class Explainer(CounterfactualMethods):
         weights: Weights = DEFAULTS.weights,
         widen: bool = DEFAULTS.widen,
         prefer: Preference = DEFAULTS.prefer,
+        change_cost: Cost | str = DEFAULTS.change_cost,
     ) -> Batch:
         """An explanation of every undesired row: of a table, of the past rows with given numbers, or of all past rows.
 
@@ -436,7 +448,7 @@ class Explainer(CounterfactualMethods):
         ``address``, or on one started here (``pip install 'ironrule[ray]'``). Without ``documents`` the explanations
         themselves, proofs included, are not kept, only what ``to_frame`` shows. With ``changes``, the documents hold
         the nearest changes that respect the roles of features too, as letters to persons need them; to find these often
-        takes longer than to explain.
+        takes longer than to explain. ``change_cost`` says what nearest means for them, as for :meth:`explain`.
 
         With ``ladders``, True or a :class:`LadderOptions`, every row gets its :meth:`ladder` too, as notices need it
         (``batch.ladders()``), and the explanation of a row is that of the ladder: the search for it looks at the past
@@ -457,8 +469,11 @@ class Explainer(CounterfactualMethods):
             weights=weights,
             widen=widen,
             prefer=prefer,
+            change_cost=change_cost,
         )
         kept = BatchOptions(output, documents, reuse, changes, ladder=parse_ladders(ladders))
+        kept.check_change_cost(options)
+        self._check_change_cost(options)
         context = extend_to_rows(self._context, rows)
         explainer = self if context is self._context else Explainer._from_context(context)
         return run_batch(explainer, context, rows, options, output=kept, pool=pool, progress=progress)

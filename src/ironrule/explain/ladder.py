@@ -371,22 +371,34 @@ class RungBuilder:
             return component
         value = feature.value(code)
         if feature.numeric and feature.naturally_ordered and not feature.has_only_integers:
-            value = round_towards(float(value), self._find_rounding_limit(number, code))
+            value = self._find_short_bound(number, code)
         return Component.from_feature(feature, component.op, value)
 
-    def _find_rounding_limit(self, number: int, code: int) -> float:
-        """Half-way from a bound to the next value of a row to search on: up to there the same rows are covered. Between
-        neighbouring floats there is no half-way.
+    def _find_short_bound(self, number: int, code: int) -> float:
+        """The number with the fewest digits that covers the same rows to search on: from the outermost value that such
+        a row has, or the narrowest bound has, to half-way from there to the first row that is not covered.
+
+        Where a model turns lies between rows, mostly at a number that only a column in single precision holds.
         """
-        j = number // 2
+        j, lower = number // 2, bool(number % 2)
         values, column = self.case.space.features[j].values, self.columns[j]
-        last = int(self.case.space.code_limits.last[j])
-        beyond = column[column < code] if number % 2 else column[(column > code) & (column <= last)]
+        last, narrowest = int(self.case.space.code_limits.last[j]), self._find_first_bound(number)
+        if lower:
+            inside, beyond = column[(column >= code) & (column <= narrowest)], column[column < code]
+            innermost = int(inside.min(initial=narrowest))
+        else:
+            inside, beyond = (
+                column[(column <= code) & (column >= narrowest)],
+                column[(column > code) & (column <= last)],
+            )
+            innermost = int(inside.max(initial=narrowest))
+        # The narrowest bound may lie between two values, and every rung must admit all that it admits.
+        own = float(self.components[number].value if innermost == narrowest else values[innermost])
         if not len(beyond):
-            return float(values[code])
-        following = int(beyond.max() if number % 2 else beyond.min())
-        limit = (float(values[code]) + float(values[following])) / 2.0
-        return float(values[code]) if limit == values[following] else limit
+            return round_towards(float(values[code]), own)
+        following = float(values[int(beyond.max() if lower else beyond.min())])
+        limit = (own + following) / 2.0
+        return own if limit == following else round_towards(own, limit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

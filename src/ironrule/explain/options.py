@@ -8,6 +8,7 @@ this value on, and its defaults are theirs.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -22,6 +23,7 @@ from numpy.random.bit_generator import ISeedSequence
 from ironrule.errors import BudgetError, InputError, TableError, describe_value
 from ironrule.hitting.weights import get_unit_weights, parse_weight, scale_to_integers, to_storable_weight
 from ironrule.results.explanation import Explanation
+from ironrule.rule.cost import DEFAULT_COST, Cost, parse_cost
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.search.algorithms import ALGORITHMS, AUTO, AlgorithmName, load_algorithm
 from ironrule.space.constraints.syntax import Constraint
@@ -277,7 +279,8 @@ def normalize_weights(weights: Weights) -> Mapping[str, int | float | Fraction] 
 class SearchOptions:
     """All that a search can be told, and the defaults; raises InputError where it is made if something cannot be used.
 
-    What does not change the answer (workers, progress, the device) has no place here.
+    ``change_cost`` says what nearest means for the changes that explanations suggest. What does not change the answer
+    (workers, progress, the device) has no place here.
     """
 
     algorithm: str | Algorithm = AUTO
@@ -289,6 +292,7 @@ class SearchOptions:
     weights: Weights = None
     widen: bool = True
     prefer: Preference = "length"
+    change_cost: Cost | str = DEFAULT_COST
 
     def __post_init__(self) -> None:
         if not isinstance(self.algorithm, str) or self.algorithm != AUTO:
@@ -306,6 +310,7 @@ class SearchOptions:
         if not isinstance(self.widen, (bool, np.bool_)):
             raise InputError(expected="widen must be True or False", got=describe_value(self.widen))
         object.__setattr__(self, "widen", bool(self.widen))
+        object.__setattr__(self, "change_cost", parse_cost(self.change_cost))
 
     def choose_algorithm(self, readable: bool) -> Algorithm:
         """The algorithm that is asked for, or the best one for a model that can be read or only be asked."""
@@ -331,6 +336,9 @@ class SearchOptions:
             "forbid": list(self.forbid),
             "weights": sorted(kept.items()) if isinstance(kept, Mapping) else kept,
         }
+        cost = parse_cost(parts.pop("change_cost"))
+        if cost != DEFAULT_COST:  # without it, the hash is that of batches which were written before there was a cost
+            parts["change_cost"] = json.dumps(cost.to_dict(), sort_keys=True)
         return hashlib.sha256(repr(tuple(parts.values())).encode()).hexdigest()
 
 

@@ -114,7 +114,7 @@ KNOWN_FAILURES = (
         r"could not convert string to float: (?P<came>.*)",
         code="model-text",
         expected="the model must be given numbers",
-        got="the text {came}",
+        got="the text {came}{column}",
         hint="put the encoding into the model: make_pipeline(encoder, classifier), fitted on the original columns",
     ),
     KnownFailure(
@@ -163,6 +163,7 @@ def explain_failure(error: BaseException, table: Any, rows: int) -> ModelError:
         found = re.search(known.pattern, str(error), re.DOTALL)
         if found is not None:
             groups = {name: _shorten(text) for name, text in found.groupdict().items()}
+            groups["column"] = _name_column(table, found.groupdict().get("came"))
             got = known.got.format(**groups) if known.got else _describe_columns(table)
             return ModelError(
                 expected=known.expected.format(**groups),
@@ -171,6 +172,20 @@ def explain_failure(error: BaseException, table: Any, rows: int) -> ModelError:
                 code=known.code,
             )
     return ModelError(f"the model failed on a table of {format_count(rows, 'row')}: {said}")
+
+
+def _name_column(table: Any, text: str | None) -> str:
+    """Which column of a pandas table has a text, as the library quotes it; empty where that is not known."""
+    bare = (text or "").strip().strip("'\"")
+    names = [str(name) for name in getattr(table, "columns", ()) if _has_text(table[name], bare)]
+    return f" in column {names[0]!r}" if bare and names else ""
+
+
+def _has_text(column: Any, text: str) -> bool:
+    try:
+        return bool((column == text).any())
+    except (TypeError, ValueError, AttributeError):  # a column of another kind
+        return False
 
 
 def _shorten(text: str | None) -> str:

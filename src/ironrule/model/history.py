@@ -24,7 +24,7 @@ FINGERPRINT_ROWS = 4096
 COMPILED_TYPES = (np.uint8, np.uint16, np.uint32)  # of codes that the compiled passes know
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class History:
     """Past rows as codes, which of them are desired, and what searches read again and again.
 

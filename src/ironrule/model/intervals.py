@@ -55,7 +55,7 @@ from ironrule.model.pipeline import find_unordered_columns, split_pipeline
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel
 from ironrule.model.readers.registry import get_input_conversion
-from ironrule.model.readers.sklearn_additive import IdentityShape, ScaledShape
+from ironrule.model.readers.sklearn_additive import STRAIGHT_SHAPES, ScaledShape
 from ironrule.space.constraints.binding import (
     ArithmeticEvaluator,
     ComparisonEvaluator,
@@ -445,7 +445,7 @@ def _require_monotone_terms(space: Space, tabulated_model: TabulatedModel, place
 
 def is_straight(term: Term) -> bool:
     """Whether what a term adds is a multiple of its column."""
-    return isinstance(term.contribution, ScaledShape) and isinstance(term.contribution.shape, IdentityShape)
+    return isinstance(term.contribution, ScaledShape) and isinstance(term.contribution.shape, STRAIGHT_SHAPES)
 
 
 def find_directions(tabulated_model: TabulatedModel, margins: Sequence[Margin], place: int, values: int) -> set[int]:

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from ironrule.arrays import AnyArray, BoolArray, IntpArray, Points
+from ironrule.arrays import AnyArray, BoolArray, Float64Array, IntpArray, Points
 from ironrule.model.decision import Decision, DecisionTarget, build_target_decision
 from ironrule.model.joint_model import JointModel
 from ironrule.model.model_input import TabulatedColumns
@@ -25,6 +25,7 @@ from ironrule.model.protocol import Unreadable, require_readable
 from ironrule.model.readers.library_class import get_library_class_name, require_own_methods
 from ironrule.model.readers.sklearn_thresholds import get_wrapped_estimator, is_threshold_wrapper, wrap_estimator
 from ironrule.model.saved_model import SavedModel, SavedTransform
+from ironrule.model.scores import Score, build_score, raise_without_scores
 from ironrule.model.wrappers.pretrained import ModelPreparation, ModelWithPreparation
 from ironrule.space.feature import is_missing
 
@@ -259,6 +260,8 @@ STEP_CONTAINERS: dict[str, Callable[[Any], Iterable[tuple[str, Any]]]] = {
 MAX_TABLE_VALUES = 4_000_000
 MAX_SEEN_NUMBERS = 1 << 26  # that are handed to the final estimator at once
 
+T = TypeVar("T", BoolArray, Float64Array)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FinalEstimator:
@@ -268,15 +271,24 @@ class FinalEstimator:
     starts: IntpArray
     values: AnyArray
     decision: Decision
+    score: Score | None = None  # None where it has none
 
     def desired(self, points: Points) -> BoolArray:
         """Which points have the desired outcome."""
-        if len(points) == 0:
-            return np.zeros(0, dtype=np.bool_)
+        return self._ask(self.decision, points) if len(points) else np.zeros(0, dtype=np.bool_)
+
+    def scores(self, points: Points) -> Float64Array:
+        """How close points are to the desired outcome; raises InputError if the estimator has no scores."""
+        if self.score is None:
+            raise_without_scores("a classifier without them")
+        return self._ask(self.score, points) if len(points) else np.zeros(0)
+
+    def _ask(self, answer: Callable[[Any, int], T], points: Points) -> T:
+        """The answers about points, some at a time."""
         rows, answers = max(1, MAX_SEEN_NUMBERS // len(self.features)), []
         for some in (points[start : start + rows] for start in range(0, len(points), rows)):
             seen = self.values[self.starts + some[:, self.features]]
-            answers.append(self.decision(np.ascontiguousarray(seen), len(some)))  # by rows, as pipelines hand it on
+            answers.append(answer(np.ascontiguousarray(seen), len(some)))  # by rows, as pipelines hand it on
         return answers[0] if len(answers) == 1 else np.concatenate(answers)
 
 
@@ -303,5 +315,5 @@ def build_final_estimator(
         return None
     starts = np.cumsum([0, *sizes[:-1]])
     decision = build_target_decision(final, target)
-    made = FinalEstimator(columns.features, starts, values, decision)
+    made = FinalEstimator(columns.features, starts, values, decision, build_score(final, target))
     return made if np.array_equal(made.desired(points), outcomes) else None

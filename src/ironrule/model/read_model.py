@@ -36,7 +36,7 @@ from ironrule.space.space import Space
 MAX_NODES = 4_000_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class TabulatedModel:
     """A model's normal form, and what the model sees for every code of the space: all that its decision depends on.
 

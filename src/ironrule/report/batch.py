@@ -71,12 +71,14 @@ def summarize_batch(batch: Batch) -> list[str]:
     unfinished = f"{explained} of {batch.counts['to_explain']:,}; run the same again to explain the others"
     lines = [explained if batch.complete else unfinished]
     if len(batch):
-        columns = batch.columns("minimum", "cardinality", "seconds", "covered_by")
+        columns = batch.columns("minimum", "cardinality", "conditions", "seconds", "covered_by")
         verdicts = ", ".join(f"{count:,} {word}" for word, count in sorted(batch.verdicts.items()))
         minimum = format_count(sum(columns["minimum"]), "rule is minimum", "rules are minimum")
         lines.append(f"Verdicts: {verdicts}; {minimum}")
-        sizes = sorted(columns["cardinality"])
-        lines.append(f"Bounds per rule: {sizes[0]} to {sizes[-1]}, median {sizes[len(sizes) // 2]}")
+        counts_bounds = None in columns["conditions"]  # rows that an earlier version explained
+        sizes = sorted(columns["cardinality" if counts_bounds else "conditions"])
+        what = "Bounds" if counts_bounds else "Conditions"
+        lines.append(f"{what} per rule: {sizes[0]} to {sizes[-1]}, median {sizes[len(sizes) // 2]}")
         reused = sum(row is not None for row in columns["covered_by"])
         reuse = f"; {format_count(reused, 'row')} not searched, covered by the rule of another row" if reused else ""
         lines.append(f"Search: {sum(columns['seconds']):,.1f} s in total{reuse}")

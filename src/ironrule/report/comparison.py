@@ -71,7 +71,8 @@ def format_comparison(comparison: BatchComparison) -> str:
 
 def _format_shares(title: str, changes: Sequence[ShareChange]) -> list[str]:
     shown = [
-        f"  {_percent(one.old_share):>5} {_percent(one.new_share):>5}  {one.name}" for one in changes[:MAX_TEXT_ROWS]
+        f"  {_percent(one.old_share):>5} {_percent(one.new_share):>5}  {one.shown_name}"
+        for one in changes[:MAX_TEXT_ROWS]
     ]
     hidden = len(changes) - MAX_TEXT_ROWS
     more = [f"  and {hidden:,} more that changed less"] if hidden > 0 else []
@@ -92,7 +93,7 @@ def draw_comparison(comparison: BatchComparison) -> Drawing:
         shapes.append(TextLine(NAME_WIDTH + 100 * at + 28, top, name, 12))
     first = top = top + 16
     for one in changes:
-        label = drawing.wrap_text(one.name, NAME_WIDTH - 8, 12)[0]
+        label = drawing.wrap_text(one.shown_name, NAME_WIDTH - 8, 12)[0]
         shapes.append(TextLine(NAME_WIDTH - 8, top + 17, label, 12, "end"))
         for at, (share, fill) in enumerate(((one.old_share, OLD_FILL), (one.new_share, NEW_FILL))):
             y, length = top + at * (BAR_HEIGHT + 1), BAR_LENGTH * share
@@ -104,7 +105,7 @@ def draw_comparison(comparison: BatchComparison) -> Drawing:
     if hidden > 0:
         shapes.append(drawing.draw_caption(0, top + 10, f"and {hidden:,} more that changed less"))
         top += 16
-    described = "; ".join(f"{one.name}: {_percent(one.old_share)}, {_percent(one.new_share)}" for one in changes)
+    described = "; ".join(f"{one.shown_name}: {_percent(one.old_share)}, {_percent(one.new_share)}" for one in changes)
     return Drawing(tuple(shapes), top + 8, f"Shares of explanations before and now. {described}.")
 
 
@@ -137,7 +138,7 @@ def _build_view(comparison: BatchComparison, most: int) -> dict[str, object]:
 def _build_share_row(one: ShareChange) -> tuple[str, ...]:
     difference = f"{100 * one.difference:+.0f} points"
     return (
-        one.name,
+        one.shown_name,
         f"{_percent(one.old_share)} ({one.old_count:,})",
         f"{_percent(one.new_share)} ({one.new_count:,})",
         difference,

@@ -143,11 +143,12 @@ class _Letter:
         key = "one_condition" if count == 1 else "several_conditions"
         conditions = self.phrase(key, **({} if count == 1 else {"count": language.format_number(count)}))
         complete = "complete_proven" if isinstance(last.verdict, Proven) else "complete_unproven"
+        cautious = self.phrase("cautious", share=share, of=of)
         perhaps = [self.phrase("perhaps_known")] if ladder.measured_from == "split" else []
         return {
             "claim": self.phrase("nearly_everyone", share=share, of=of),
             "conditions": self._list_conditions(rule),
-            "evidence": " ".join([measured, *perhaps]),
+            "evidence": " ".join([cautious, measured, *perhaps]),
             "complete": self.phrase(complete, conditions=conditions),
         }
 

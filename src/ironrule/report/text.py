@@ -13,7 +13,7 @@ from ironrule.results.diagnosis import Diagnosis
 from ironrule.results.explanation import Explanation, RankedRule, Statistics
 from ironrule.results.judgement import Judgement
 from ironrule.results.scope import describe_domains
-from ironrule.rule.phrasing import FeatureLabels, join_conditions, phrase_comparison
+from ironrule.rule.phrasing import FeatureLabels, join_conditions, phrase_component
 from ironrule.rule.rule import Rule
 from ironrule.verdict.bounded import RungVerdict
 from ironrule.verdict.verdict import Proven, Quality, Refuted
@@ -226,7 +226,7 @@ def describe_undecided(explanation: Explanation) -> list[str]:
     """Components that may or may not be needed."""
     rule, undecided = explanation.rule, explanation.undecided_components
     parts = [one for one in rule.components if str(one) in undecided]
-    names = ", ".join(phrase_comparison(one.feature, one.op, one.value, rule.labels) for one in parts)
+    names = ", ".join(phrase_component(one, rule.labels) for one in parts)
     return [f"Not known whether needed: {names}."] if names else []
 
 
@@ -312,7 +312,7 @@ def describe_evidence(judgement: Judgement) -> list[str]:
         redundant = judgement.redundant_component
         start = "A shorter rule holds"
         if redundant is not None:
-            part = phrase_comparison(redundant.feature, redundant.op, redundant.value, judgement.rule.labels)
+            part = phrase_component(redundant, judgement.rule.labels)
             start = f"Without {part} it still holds"
         sentences.append(f"{start}: {judgement.shorter_rule.rule}")
     if judgement.quality >= Quality.IRREDUNDANT and judgement.needs:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Change, Counterfactual
-from ironrule.rule.phrasing import phrase_comparison
+from ironrule.rule.phrasing import phrase_component
 from ironrule.rule.rule import Rule
 from ironrule.space.labels import Labels
 from ironrule.space.roles import Direction
@@ -52,7 +52,7 @@ class RuleMark:
         "sex = 'female' uses a protected feature"
         """
         part = rule.components[self.component]
-        component = phrase_comparison(part.feature, part.op, part.value, rule.labels)
+        component = phrase_component(part, rule.labels)
         if self.reason == "against direction":
             side = "higher" if part.op == ">=" else "lower"
             return f"{component} goes against the declared direction: {side} was declared better"
@@ -110,7 +110,7 @@ class SuggestedChanges(Sequence[Counterfactual]):
             "proven": self.proven,
             "complete": self.complete,
             **({"resolution": self.resolution} if self.resolution else {}),
-            **({} if self.cost.is_usual else {"cost": self.cost.to_dict()}),
+            **({} if self.cost == DEFAULT_COST else {"cost": self.cost.to_dict()}),
             "limits": {name: {"moves": list(one.moves), "reason": one.reason} for name, one in self.limits.items()},
         }
 

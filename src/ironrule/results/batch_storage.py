@@ -76,6 +76,7 @@ class BatchRow:
     wider_high: CodeTuple | None
     document: str | None
     ladder_document: str | None = None  # the ladder without its explanation, which is the document
+    conditions: int | None = None  # of the rule, one per feature; None in batches of versions that kept bounds alone
 
     @property
     def has_own_proof(self) -> bool:
@@ -124,6 +125,7 @@ def build_batch_row(row: int, point: CodeTuple, explanation: Explanation, docume
         verdict=type(explanation.verdict).__name__.lower(),
         rule=str(explanation.rule),
         cardinality=explanation.cardinality,
+        conditions=len(explanation.rule.features),
         weight=float(explanation.weight),
         lower_bound=float(explanation.lower_bound),
         minimum=explanation.minimum,
@@ -178,7 +180,8 @@ def encode_parquet(rows: Iterable[StoredRow], row_type: Any) -> bytes:
 
     text, whole, codes = pa.string(), pa.int64(), pa.list_(pa.int32())
     kinds = {
-        "row": whole, "same_as": whole, "covered_by": whole, "cardinality": pa.int32(), "weight": pa.float64(),
+        "row": whole, "same_as": whole, "covered_by": whole, "cardinality": pa.int32(), "conditions": pa.int32(),
+        "weight": pa.float64(),
         "lower_bound": pa.float64(), "minimum": pa.bool_(), "coverage": whole, "wider_coverage": whole,
         "wider_is_maximal": pa.bool_(), "seconds": pa.float64(), **dict.fromkeys(CODE_COLUMNS, codes),
         "found": whole, "changes": whole, "proven": pa.bool_(), "resolution": pa.float64(),
@@ -193,9 +196,11 @@ def encode_parquet(rows: Iterable[StoredRow], row_type: Any) -> bytes:
 
 
 def read_columns(path: Path, names: Sequence[str]) -> dict[str, list[Any]]:
-    """Some columns of a part, as Python values."""
-    table = require_parquet().read_table(path, columns=list(names), partitioning=None)
-    return {name: table.column(name).to_pylist() for name in names}
+    """Some columns of a part, as Python values; None where the part is of a version that did not have a column."""
+    known = set(require_parquet().read_schema(path).names)
+    table = require_parquet().read_table(path, columns=[name for name in names if name in known], partitioning=None)
+    nothing = [None] * table.num_rows
+    return {name: table.column(name).to_pylist() if name in known else nothing for name in names}
 
 
 def read_batch_row(path: Path, place: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,10 +23,12 @@ from ironrule.results.display import format_comparison, plot_comparison, render_
 from ironrule.results.explanation import Explanation
 from ironrule.results.judgement import Recheck
 from ironrule.results.ladder import Ladder
+from ironrule.rule.phrasing import phrase_comparison
 from ironrule.rule.rule import Component, Rule
 from ironrule.space.feature import Value, value_to_json
+from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.verdict.verdict import Proven
-from ironrule.wording import format_value
+from ironrule.wording import escape_controls
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,13 +58,22 @@ class ComparedRule:
 
 @dataclass(frozen=True, slots=True)
 class ShareChange:
-    """How many of the explanations of each batch have something, such as a feature in their rule, and which share."""
+    """How many of the explanations of each batch have something, such as a feature in their rule, and which share.
+
+    ``label`` is how people call it, where the explanations have labels.
+    """
 
     name: str
     old_count: int
     new_count: int
     old_share: float
     new_share: float
+    label: str | None = None
+
+    @property
+    def shown_name(self) -> str:
+        """The label, or the name."""
+        return escape_controls(self.label or self.name)
 
     @property
     def difference(self) -> float:
@@ -196,14 +207,16 @@ def compare_batches(old: Batch, new: Batch, recheck: Recheck | None = None) -> B
     if recheck is not None and not isinstance(recheck, Recheck):
         raise InputError(expected="recheck must be what Explainer.recheck returns", got=type(recheck).__name__)
     before, now = _BatchFacts.read(old), _BatchFacts.read(new)
+    labels, totals = now.labels.extend(before.labels), (len(old), len(new))
     reasons = None
     if old.has_ladders and new.has_ladders:
-        reasons = _compare_shares(_count_reasons(old.ladders()), _count_reasons(new.ladders()), len(old), len(new))
+        counts = _count_reasons(old.ladders()), _count_reasons(new.ladders())
+        reasons = _compare_shares(*counts, totals, lambda name: _find_reason_label(name, labels))
     return BatchComparison(
         old=before.figures,
         new=now.figures,
         matched=_match_rows(before, now),
-        features=_compare_shares(before.features, now.features, len(old), len(new)),
+        features=_compare_shares(before.features, now.features, totals, labels.get_label),
         reasons=reasons,
         rules=_compare_rules(before, now, recheck),
         same_model=before.models == now.models,
@@ -230,13 +243,14 @@ class _BatchFacts:
     rules: Mapping[str, tuple[Rule, list[int]]]  # proven ones by their text, with the rows that they were found for
     points: Mapping[str, Mapping[str, Value]]  # counterfactuals, by their text
     models: frozenset[str]
+    labels: Labels
 
     @classmethod
     def read(cls, batch: Batch) -> _BatchFacts:
         features, verdicts, lengths = Counter[str](), Counter[str](), Counter[int]()
         people, points = defaultdict[str, list[_RowFacts]](list), dict[str, Mapping[str, Value]]()
         rules: dict[str, tuple[Rule, list[int]]] = {}
-        models, minimum = set[str](), 0
+        models, minimum, labels = set[str](), 0, NO_LABELS
         for row, explanation in zip(batch.rows, batch, strict=True):
             is_proven, shown = isinstance(explanation.verdict, Proven), explanation.shown.rule
             verdicts[type(explanation.verdict).__name__.lower()] += 1
@@ -249,9 +263,16 @@ class _BatchFacts:
             found = [{**one.values, **one.exact} for one in explanation.counterfactuals]
             points |= {str(point): point for point in found}
             models.add(explanation.model)
+            labels = labels or explanation.labels
         figures = BatchFigures(len(batch), batch.counts["desired"], dict(verdicts), minimum, dict(lengths))
         return cls(
-            figures=figures, features=features, people=people, rules=rules, points=points, models=frozenset(models)
+            figures=figures,
+            features=features,
+            people=people,
+            rules=rules,
+            points=points,
+            models=frozenset(models),
+            labels=labels,
         )
 
 
@@ -262,12 +283,29 @@ def _write_person(explanation: Explanation) -> str:
     return json.dumps(plain, sort_keys=True)
 
 
-def _compare_shares(old: Counter[str], new: Counter[str], old_total: int, new_total: int) -> tuple[ShareChange, ...]:
+def _compare_shares(
+    old: Counter[str], new: Counter[str], totals: tuple[int, int], find_label: Callable[[str], str | None]
+) -> tuple[ShareChange, ...]:
     """Shares before and now, those that changed most first."""
     changes = [
-        ShareChange(name, old[name], new[name], old[name] / old_total, new[name] / new_total) for name in {*old, *new}
+        ShareChange(
+            name,
+            old[name],
+            new[name],
+            old_share=old[name] / totals[0],
+            new_share=new[name] / totals[1],
+            label=find_label(name),
+        )
+        for name in {*old, *new}
     ]
     return tuple(sorted(changes, key=lambda one: (-abs(one.difference), one.name)))
+
+
+def _find_reason_label(name: str, labels: Labels) -> str | None:
+    """How people call a reason, which is a feature with a direction behind it."""
+    feature, bracket, direction = name.rpartition(" (")
+    label = labels.get_label(feature)
+    return None if label is None else f"{label}{bracket}{direction}"
 
 
 def _count_reasons(ladders: Iterable[Ladder]) -> Counter[str]:
@@ -337,7 +375,8 @@ def _find_status(
             return "holds", str(wider)
     for point in points.values():
         if all(_satisfies(component, point.get(component.feature)) for component in rule.components):
-            shown = ", ".join(f"{name} = {format_value(point[name])}" for name in dict.fromkeys(rule.features))
+            values = ((name, point[name]) for name in dict.fromkeys(rule.features))
+            shown = ", ".join(phrase_comparison(name, "==", value, rule.labels) for name, value in values)
             return "breaks", shown
     return "open", None
 

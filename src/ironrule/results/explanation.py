@@ -34,7 +34,7 @@ from ironrule.results.display import (
 )
 from ironrule.results.document_types import check_document_types
 from ironrule.results.report_options import ReportOptions
-from ironrule.results.scope import DomainSummary
+from ironrule.results.scope import DomainSummary, restore_readings
 from ironrule.rule.counterfactual import Counterfactual, LazySequence, LazyValue
 from ironrule.rule.rule import Rule
 from ironrule.space.feature import Value, value_from_json, value_to_json
@@ -150,6 +150,10 @@ class RankedRule:
 
     def _repr_html_(self) -> str:
         return render_text(self, self.verdict)
+
+    def with_readings(self, domains: Mapping[str, DomainSummary]) -> RankedRule:
+        """The same, its bounds read as in these domains."""
+        return replace(self, rule=restore_readings(self.rule, domains))
 
     def with_labels(self, labels: Labels) -> RankedRule:
         """The same, shown with these labels."""
@@ -394,7 +398,8 @@ class Explanation(JsonDocument):
         try:
             require_digest(data)
             check_document_types(data)
-            ranked = tuple(map(RankedRule.from_dict, data["rules"]))
+            domains = {name: DomainSummary.from_dict(one) for name, one in data.get("domains", {}).items()}
+            ranked = tuple(RankedRule.from_dict(one).with_readings(domains) for one in data["rules"])
             components, breakpoints = ranked[0].rule.components, data.get("breakpoints")
             preference = data.get("preference")
             as_they_are = ("history_rows", "space", "unreadable_reason", "model", "wider_is_maximal")
@@ -409,18 +414,18 @@ class Explanation(JsonDocument):
                 decision=DecisionTarget.from_dict(data["decision"]),
                 restrictions=RuleRestrictions.from_dict(data["restrictions"]),
                 witnesses=tuple(tuple(map(require_integer, point)) for point in data["witnesses"]),
-                wider=None if data["wider"] is None else RankedRule.from_dict(data["wider"]),
+                wider=None if data["wider"] is None else RankedRule.from_dict(data["wider"]).with_readings(domains),
                 wider_witnesses=tuple(tuple(map(require_integer, point)) for point in data["wider_witnesses"]),
                 undecided_components=tuple(str(components[require_integer(at)]) for at in data["undecided_components"]),
                 model_count=require_integer(data["model_count"]),
                 constraints=tuple(data.get("constraints", ())),
                 breakpoints=None if breakpoints is None else {name: tuple(new) for name, new in breakpoints.items()},
-                rounded=None if data.get("rounded") is None else Rule.from_dict(data["rounded"]),
+                rounded=restore_readings(Rule.from_dict(data["rounded"]), domains) if data.get("rounded") else None,
                 extended_values={
                     name: tuple(map(value_from_json, values))
                     for name, values in data.get("extended_values", {}).items()
                 },
-                domains={name: DomainSummary.from_dict(one) for name, one in data.get("domains", {}).items()},
+                domains=domains,
                 prefer=data.get("prefer", "length"),
                 preference=None if preference is None else CoveragePreference.from_dict(preference),
                 covers_only_instance=data.get("covers_only_instance", False),

@@ -22,6 +22,7 @@ from ironrule.results.explanation import Explanation
 from ironrule.results.notice import NoticeOptions
 from ironrule.results.reasons import Reason, ReasonCatalogue, RungPart, build_reasons
 from ironrule.results.report_options import ReportOptions
+from ironrule.results.scope import restore_readings
 from ironrule.rule.phrasing import FeatureLabels
 from ironrule.rule.rule import Rule
 from ironrule.space.labels import Labels
@@ -239,6 +240,7 @@ class Ladder(JsonDocument, Sequence[Rung]):
             check_ladder_types(data, explanation.instance, shown.rule.cardinality)
             same = {"rule": shown.rule.to_dict(), "verdict": rung_verdict_to_dict(shown.verdict)}
             rungs = (*map(Rung.from_dict, data["rungs"]), Rung.from_dict(same | data["last"]))
+            rungs = tuple(replace(one, rule=restore_readings(one.rule, explanation.domains)) for one in rungs)
             if not all(isinstance(rung.verdict, Bounded) for rung in rungs[:-1]):
                 raise InputError("every rung of a ladder but the last must be bounded")
             ladder = cls(rungs=rungs, explanation=explanation, **{name: data[name] for name in PLAIN_FIELDS})

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ironrule.errors import InputError
 from ironrule.model.decision import DecisionTarget
+from ironrule.rule.ends import Reading, count_scale, read_bound_of_range
 from ironrule.rule.phrasing import FeatureCondition, format_range, name_feature, name_value
-from ironrule.rule.rule import Component
+from ironrule.rule.rule import Component, Rule
 from ironrule.space.feature import Feature, Value, value_from_json, value_to_json
 from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.space.space import Space
@@ -76,6 +77,16 @@ class DomainSummary:
         """From the smallest to the largest."""
         ends = Component(name, ">=", self.low), Component(name, "<=", self.high)
         return f"from {format_range(FeatureCondition(name, ends), labels, style)}"
+
+    def read_bound(self, component: Component) -> Reading:
+        """How people read a component of the feature."""
+        if self.kind != "list":
+            first, last, size = self.low, self.high, count_scale(self.low, self.high)
+        elif self.values:
+            first, last, size = self.values[0], self.values[-1], len(self.values)
+        else:
+            return "bound"
+        return read_bound_of_range(component.op, component.value, first, last, missing=self.missing, size=size)
 
     @property
     def is_interval(self) -> bool:
@@ -159,15 +170,25 @@ def summarize_domains(space: Space) -> dict[str, DomainSummary]:
     return {feature.name: DomainSummary.from_feature(feature) for feature in space.features}
 
 
+def restore_readings(rule: Rule, domains: Mapping[str, DomainSummary]) -> Rule:
+    """A rule from a document, which does not say how bounds at the ends of ranges are read, with the readings."""
+    parts = tuple(
+        replace(part, reading=domains[part.feature].read_bound(part)) if part.feature in domains else part
+        for part in rule.components
+    )
+    return replace(rule, components=parts)
+
+
 def describe_domains(explanation: Explanation, style: ValueStyle = "quoted") -> list[str]:
     """The scope of an explanation in sentences: which numbers it speaks of, and where the row itself extended them.
 
-    Features of the rule come first; of many only a few are named.
+    Features of the rule come first, and numbers that are codes with texts last; of many only a few are named.
     """
     domains, labels = explanation.domains, explanation.labels
     named = dict.fromkeys(component.feature for component in explanation.rule.components)
     ordered = [name for name in (*named, *(n for n in domains if n not in named)) if name in domains]
     intervals = [name for name in ordered if domains[name].is_interval]
+    intervals.sort(key=lambda name: labels.list_value_texts(name, None, None) is not None)
     seen = [name for name in ordered if domains[name].kind == "seen"]
     sentences = []
     if intervals:

@@ -65,6 +65,10 @@ def _encode_component(components: InstanceComponents, condition: StatedComponent
     feature, operator = components.space.features[j], condition.operator
     low, high = find_code_range(feature, operator, to_python_value(condition.value))
     if operator == "==" and feature.ordered and low <= feature.last_code:
+        if 0 < low == feature.last_code:  # the last value, or more: as a bound it excludes missing values too
+            return (ComponentInterval(2 * j + 1, low, low),)
+        if low == 0:
+            return (ComponentInterval(2 * j, 0, 0),)
         return ComponentInterval(2 * j, 0, low), ComponentInterval(2 * j + 1, low, feature.last_code)
     return (ComponentInterval(2 * j + (operator in (">=", ">")), low, high),)
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 from ironrule.errors import InputError, describe_value
+from ironrule.rule.ends import KNOWN
 from ironrule.space.feature import Feature, Value, parse_date
 from ironrule.space.space import Space
 
@@ -57,6 +58,9 @@ def split_condition(text: str, names: Iterable[str]) -> ConditionParts | None:
 
 def parse_condition(text: str, space: Space) -> list[StatedComponent]:
     """The one or two conditions that a text states on one feature; raises InputError if it states none."""
+    known = next((name for name in space.names if text.strip() == f"{name.strip()} {KNOWN}"), None)
+    if known is not None:
+        return [_build_known(space[known], text)]
     parts = split_condition(text, space.names)
     if parts is not None and parts.operator in FLIPPED_OPERATORS:
         return [_parse_parts(parts, space)]
@@ -75,6 +79,14 @@ def parse_condition(text: str, space: Space) -> list[StatedComponent]:
         f"({', '.join(space.names)})",
         got=describe_value(text),
     )
+
+
+def _build_known(feature: Feature, text: str) -> StatedComponent:
+    """The bound that excludes missing values alone."""
+    if not feature.ordered or not feature.missing or not feature.values:
+        expected = f"{KNOWN!r} must be said of an ordered feature with missing values"
+        raise InputError(expected=expected, got=describe_value(text))
+    return StatedComponent(feature.name, "<=", feature.values[-1])
 
 
 def _parse_parts(parts: ConditionParts, space: Space) -> StatedComponent:

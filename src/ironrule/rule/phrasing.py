@@ -12,6 +12,7 @@ import datetime
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ironrule.rule.ends import KNOWN
 from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.wording import ValueStyle, escape_controls, format_name, format_value
 
@@ -33,6 +34,11 @@ def phrase_comparison(feature: str, operator: str, value: Value, labels: Labels 
     """
     sign = "=" if operator == "==" else operator
     return f"{name_feature(feature, labels)} {sign} {name_value(feature, value, labels)}"
+
+
+def phrase_component(component: Component, labels: Labels = NO_LABELS) -> str:
+    """A component by itself, as rules have it: at an end of its range it may say that the value is known."""
+    return phrase_condition(FeatureCondition(component.feature, (component,)), labels)
 
 
 def name_feature(feature: str, labels: Labels) -> str:
@@ -70,12 +76,14 @@ def phrase_condition(condition: FeatureCondition, labels: Labels = NO_LABELS) ->
     ('200 <= income <= 500', 'Monthly income from 200 to 500')
     """
     name, most, least = condition.feature, condition.bound("<="), condition.bound(">=")
+    if condition.is_known:
+        return f"{name_feature(name, labels)} {KNOWN}"
     listed = list_texts(condition, labels)
     if listed is not None:
         return f"{name_feature(name, labels)} = {listed}"
     if most is None or least is None:
         component = condition.components[0]
-        return phrase_comparison(name, component.op, component.value, labels)
+        return phrase_comparison(name, condition.operator, component.value, labels)
     if most.value == least.value:
         return phrase_comparison(name, "==", most.value, labels)
     if labels:
@@ -166,6 +174,17 @@ class FeatureCondition:
     feature: str
     components: tuple[Component, ...]
 
+    @property
+    def is_known(self) -> bool:
+        """Whether all that is demanded is a value, whichever: bounds at the far ends of the range exclude no other."""
+        return all(component.reading == "known" for component in self.components)
+
+    @property
+    def operator(self) -> str:
+        """The operator of a single component, as it is read: the last value of a short scale or more is this value."""
+        component = self.components[0]
+        return "==" if component.reading == "equal" else component.op
+
     def bound(self, op: str) -> Component | None:
         """The component with this operator, if there is one."""
         return next((component for component in self.components if component.op == op), None)
@@ -225,6 +244,8 @@ class FeatureLabels:
 
     def format_short(self, condition: FeatureCondition) -> str:
         """A condition in signs: ``≥ 48 months``."""
+        if condition.is_known:
+            return "known"
         listed = list_texts(condition, self.labels)
         if listed is not None:
             return f"= {listed}"
@@ -234,11 +255,13 @@ class FeatureLabels:
                 return f"= {self.format_value(condition.feature, most.value)}"
             return format_range(condition, self.labels, self.value_style)
         component = condition.components[0]
-        sign = {"<=": "≤", ">=": "≥", "==": "="}[component.op]
+        sign = {"<=": "≤", ">=": "≥", "==": "="}[condition.operator]
         return f"{sign} {self.format_value(condition.feature, component.value)}"
 
     def format_sentence(self, condition: FeatureCondition) -> str:
         """A condition in words: ``48 months or more``."""
+        if condition.is_known:
+            return "any value that is given" if self.value_style == "letter" else "any known value"
         listed = list_texts(condition, self.labels)
         if listed is not None:
             return listed
@@ -249,7 +272,7 @@ class FeatureLabels:
             return f"from {format_range(condition, self.labels, self.value_style)}"
         component = condition.components[0]
         text = self.format_value(condition.feature, component.value)
-        if component.op == "==":
+        if condition.operator == "==":
             return text
         if component.allowed is not None and len(component.allowed) <= MAX_LISTED:
             *first, last = (

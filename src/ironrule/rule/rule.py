@@ -21,10 +21,11 @@ import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray
 from ironrule.errors import InputError, TableError, describe_value
+from ironrule.rule.ends import Reading, read_bound
 from ironrule.rule.phrasing import (
     UNNAMED_OUTCOME,
     group_conditions,
-    phrase_comparison,
+    phrase_component,
     phrase_condition,
     phrase_conditions,
     phrase_rule,
@@ -47,7 +48,7 @@ class Component:
 
     ``column`` is the table column that carries the feature, where its name differs; ``one_hot_columns`` says which
     columns of a one-hot group are 0 or 1; ``allowed`` lists the values that a feature may have whose order is a
-    declared one.
+    declared one. ``reading`` says how a bound at an end of the feature's range is shown.
     """
 
     feature: str
@@ -56,6 +57,7 @@ class Component:
     column: str = ""
     one_hot_columns: tuple[tuple[str, int], ...] = ()
     allowed: tuple[Value, ...] | None = None
+    reading: Reading = field(default="bound", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.column:
@@ -64,13 +66,15 @@ class Component:
     @classmethod
     def from_feature(cls, feature: Feature, op: Operator, value: Value) -> Component:
         """The component of a feature, with what it needs to be applied to a table later."""
+        reading = read_bound(op, value, feature)
         if feature.one_hot:
-            return cls(feature.name, op, value, one_hot_columns=_build_one_hot_pattern(feature, op, value))
+            pattern = _build_one_hot_pattern(feature, op, value)
+            return cls(feature.name, op, value, one_hot_columns=pattern, reading=reading)
         if op == "==" or feature.naturally_ordered:
-            return cls(feature.name, op, value, feature.columns[0])
+            return cls(feature.name, op, value, feature.columns[0], reading=reading)
         place = feature.code_by_value[value]
         allowed = feature.values[: place + 1] if op == "<=" else feature.values[place:]
-        return cls(feature.name, op, value, feature.columns[0], allowed=allowed)
+        return cls(feature.name, op, value, feature.columns[0], allowed=allowed, reading=reading)
 
     def covers(self, table: Any) -> BoolArray:
         """Which rows of a table satisfy the component."""
@@ -140,7 +144,7 @@ class Component:
         )
 
     def __str__(self) -> str:
-        return phrase_comparison(self.feature, self.op, self.value)
+        return phrase_component(self)
 
     def __repr__(self) -> str:
         return format_repr(self)

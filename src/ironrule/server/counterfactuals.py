@@ -19,9 +19,11 @@ from ironrule.errors import InputError
 from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.explainer import Explainer
 from ironrule.explain.options import SearchOptions
+from ironrule.model.target import Target
 from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.rule.cost import Cost
 from ironrule.server.served_model import RowInput
-from ironrule.space.feature import value_to_json
+from ironrule.space.feature import value_from_json, value_to_json
 from ironrule.verdict.budget import Budget, BudgetExhausted
 from ironrule.verdict.digest import add_digest
 
@@ -44,6 +46,27 @@ class CounterfactualsRequest:
         if self.region and self.changes.target is not None:
             expected = "a request for a region must have no target"
             raise InputError(expected=expected, got="a target", hint="leave out one of them", code="no-region")
+
+    @classmethod
+    def from_document(cls, row: RowInput, document: Mapping[str, Any]) -> CounterfactualsRequest:
+        """The request that a recorded document answers."""
+        asked = document["asked"]
+        ranges = {name: [value_from_json(one) for one in values] for name, values in asked["permitted_range"].items()}
+        return cls(
+            row,
+            SearchOptions(k=asked["k"], seed=document["seed"]),
+            ChangeOptions(
+                algorithm=asked["algorithm"],
+                features_to_vary=asked["features_to_vary"],
+                permitted_range=ranges,
+                constraints=asked["constraints"],
+                cost=Cost.from_dict(document.get("cost", {})),
+                target=Target.from_dict(document["target"]) if "target" in document else None,
+                margin=document.get("margin", 0.0),
+            ),
+            region="region" in document or "region" in document["unfinished"],
+            menu="menu" in document or "menu" in document["unfinished"],
+        )
 
     def describe(self) -> dict[str, Any]:
         """What could change, as plain data."""

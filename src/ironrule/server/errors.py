@@ -56,7 +56,9 @@ SERVER_HINTS: dict[str, str | None] = {
     **dict.fromkeys(("missing-among-values", "unknown-algorithm", "batch-without-documents")),
     **dict.fromkeys(("ray-address-without-engine", "output-required", "probabilities-required", "network-classes")),
     **dict.fromkeys(("bad-cost", "unknown-cost", "bad-target", "scores-required", "past-rows-required")),
-    **dict.fromkeys(("unsuitable-model", "onnx-classes", "onnx-without-labels", "file-exists")),  # of files and starts
+    **dict.fromkeys(
+        ("change-cost-without-changes", "unsuitable-model", "onnx-classes", "onnx-without-labels", "file-exists")
+    ),  # of files and starts
     **dict.fromkeys(("unknown-to-saved-model", "target-not-saved", "undecided-point", "model-required")),
     "measured-rows-in-data": None,
     "no-past-rows-saved": "give the row by its values",

@@ -63,6 +63,31 @@ def _build_budget(seconds: float | None, evaluations: int | None = None) -> Budg
     return DEFAULTS.budget if seconds is None and evaluations is None else Budget(evaluations, seconds)
 
 
+Price = Annotated[float, Field(ge=0)] | Literal["inf"]
+
+
+class PriceBody(RequestBody):
+    """What a unit of distance costs upwards, and downwards."""
+
+    up: Price = 1.0
+    down: Price = 1.0
+
+
+class CostBody(RequestBody):
+    """What changes cost; "inf" as a price forbids a change."""
+
+    norm: CostNorm = "fewest"
+    scale: CostScale = "range"
+    prices: Annotated[dict[str, Price | PriceBody], Field(max_length=256)] = Field({})
+    steps: Annotated[dict[str, float], Field(max_length=256)] = Field({}, description="whole multiples only")
+    per_change: float = Field(0.0, ge=0, description="what every changed feature costs besides, with l1")
+
+
+def _build_cost(cost: CostNorm | CostBody) -> Cost:
+    """The cost in the engine's terms."""
+    return Cost.from_dict(cost.model_dump()) if isinstance(cost, CostBody) else Cost(cost)
+
+
 class SearchOptionsBody(RequestBody):
     """How to search for a rule, and which rules are wanted."""
 
@@ -77,11 +102,14 @@ class SearchOptionsBody(RequestBody):
     where: ConstraintList = Field([], description="explain only where these hold, such as 'cf.age >= 60'")
     widen: bool = Field(DEFAULTS.widen, description="move the bounds of a proven rule as far as they go")
     prefer: Preference = Field(DEFAULTS.prefer, description="the shortest rule, or one that covers most past rows")
+    change_cost: CostNorm | CostBody = Field("fewest", description="what nearest means for suggested changes")
 
     def to_request(self, row: RowInput) -> ExplainRequest:
         """The request in the service's terms."""
-        given = {name: getattr(self, name) for name in SearchOptions.__slots__ if name != "budget"}
-        options = SearchOptions(**given, budget=_build_budget(self.seconds, self.evaluations))
+        said = ("budget", "change_cost")  # otherwise
+        given = {name: getattr(self, name) for name in SearchOptions.__slots__ if name not in said}
+        budget, cost = _build_budget(self.seconds, self.evaluations), _build_cost(self.change_cost)
+        options = SearchOptions(**given, budget=budget, change_cost=cost)
         return ExplainRequest(row, options, tuple(self.where))
 
 
@@ -111,30 +139,6 @@ class BatchBody(SearchOptionsBody):
     """Rows to explain, one after the other."""
 
     rows: list[RowNumber] = Field(min_length=1, max_length=100_000)
-
-
-Price = Annotated[float, Field(ge=0)] | Literal["inf"]
-
-
-class PriceBody(RequestBody):
-    """What a unit of distance costs upwards, and downwards."""
-
-    up: Price = 1.0
-    down: Price = 1.0
-
-
-class CostBody(RequestBody):
-    """What changes cost; "inf" as a price forbids a change."""
-
-    norm: CostNorm = "fewest"
-    scale: CostScale = "range"
-    prices: Annotated[dict[str, Price | PriceBody], Field(max_length=256)] = Field({})
-    steps: Annotated[dict[str, float], Field(max_length=256)] = Field({}, description="whole multiples only")
-    per_change: float = Field(0.0, ge=0, description="what every changed feature costs besides, with l1")
-
-    def to_cost(self) -> Cost:
-        """The cost in the engine's terms."""
-        return Cost.from_dict(self.model_dump())
 
 
 class TargetBody(RequestBody):
@@ -180,7 +184,7 @@ class CounterfactualsBody(RequestBody):
                 features_to_vary=vary,
                 permitted_range=ranges,
                 constraints=self.constraints,
-                cost=self.cost.to_cost() if isinstance(self.cost, CostBody) else Cost(self.cost),
+                cost=_build_cost(self.cost),
                 target=None if self.target is None else self.target.to_target(),
                 margin=self.margin,
             ),
@@ -264,7 +268,7 @@ Lines = Annotated[
 
 
 class ExplainForm(BaseModel):
-    """How to explain; ``where`` has one constraint per line."""
+    """How to explain; ``where``, ``change_prices`` and ``change_steps`` have one constraint, price or step per line."""
 
     algorithm: AlgorithmChoice = cast(AlgorithmChoice, DEFAULTS.algorithm)
     seconds: float | None = Field(None, gt=0, le=86400)
@@ -273,6 +277,10 @@ class ExplainForm(BaseModel):
     where: Lines = ()
     keep_bounds: bool = Field(False, description="do not widen the rule")
     prefer: Preference = DEFAULTS.prefer
+    change_cost: CostNorm = "fewest"
+    change_scale: CostScale = "range"
+    change_prices: Lines = ()
+    change_steps: Lines = ()
 
     def to_request(self, row: int) -> ExplainRequest:
         """The request in the service's terms."""
@@ -283,6 +291,12 @@ class ExplainForm(BaseModel):
             forbid=self.forbid,
             widen=not self.keep_bounds,
             prefer=self.prefer,
+            change_cost=Cost(
+                self.change_cost,
+                self.change_scale,
+                parse_price_texts(self.change_prices),
+                parse_step_texts(self.change_steps),
+            ),
         )
         return ExplainRequest(row, options, self.where)
 

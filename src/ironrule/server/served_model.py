@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from cachetools import LRUCache, cached
 
 from ironrule.arrays import Int64Array
 from ironrule.checker.checker import Checker
+from ironrule.checker.readers.saved_files import SavedFileChecker
 from ironrule.checker.result import Check
 from ironrule.errors import ConstraintError, InputError, ModelError
 from ironrule.explain.explainer import Explainer
@@ -50,9 +52,9 @@ class SharedChecker:
     that has seen many is replaced.
     """
 
-    def __init__(self, build_checker: Callable[[], Checker]) -> None:
+    def __init__(self, build_checker: Callable[[], Checker | SavedFileChecker]) -> None:
         self._build_checker, self._lock = build_checker, threading.Lock()
-        self._checker: Checker | None = None
+        self._checker: Checker | SavedFileChecker | None = None
         self._decisions: set[str] = set()
 
     def check(self, document: Any) -> Check:
@@ -137,7 +139,7 @@ class ServedModel:
     def __init__(
         self,
         explainer: Explainer,
-        build_checker: Callable[[ConstraintTexts], Checker],
+        build_checker: Callable[[ConstraintTexts], Checker | SavedFileChecker],
         title: str,
         classes: Sequence[Any] = (),
     ) -> None:
@@ -162,6 +164,14 @@ class ServedModel:
 
         explainer = Explainer(model, data, constraints=own, **wanted, **both)
         return cls(explainer, build_checker, title, read_classes(model) or ())
+
+    @classmethod
+    def from_saved_file(cls, path: Path, title: str, constraints: Sequence[Any] = ()) -> ServedModel:
+        """From the file of a saved explainer. Checks are against the normal form in the file, and say so."""
+        explainer = Explainer.load(path)
+        own = tuple(constraints)
+        explainer = explainer.where(own) if own else explainer
+        return cls(explainer, lambda extra: SavedFileChecker(path, (*own, *extra)), title)
 
     @property
     def space(self) -> Space:

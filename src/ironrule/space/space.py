@@ -278,12 +278,22 @@ class Space:
                 continue
             column = table.column(feature.columns[0])
             unknown = (look_up_codes(feature, column.values) < 0) & ~column.missing
-            distinct = dict.fromkeys(to_python_value(value) for value in column.values[unknown])
-            found = [self.find_new_values({feature.name: value}).get(feature.name) for value in distinct]
+            first_row: dict[Value, int] = {}
+            for row, value in zip(np.flatnonzero(unknown).tolist(), column.values[unknown], strict=True):
+                first_row.setdefault(to_python_value(value), row)
+            found = [self._find_new_value(feature, value, row) for value, row in first_row.items()]
             found += [None] if column.missing.any() and not feature.missing else []
             if found:
                 new[feature.name] = found
         return new
+
+    def _find_new_value(self, feature: Feature, value: Value, row: int) -> Value | None:
+        """A value of a table that a domain lacks; the error for one that it can never have says in which row it is."""
+        try:
+            return self.find_new_values({feature.name: value}).get(feature.name)
+        except TableError as error:
+            got = f"{error.got} in row {row} (counted from 0)"
+            raise TableError(expected=error.expected, got=got, hint=error.hint, code=error.code) from None
 
     def add_values(self, values: Mapping[str, Sequence[Value]]) -> Space:
         """The same space with these values, by feature, added to the domains that lack them."""

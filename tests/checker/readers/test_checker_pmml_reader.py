@@ -14,14 +14,28 @@ import pandas as pd
 import pytest
 from reading_values import decide
 
-from ironrule import Explainer, PmmlModel, check
+from ironrule import Explainer, ModelError, PmmlModel, check
 from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading, SumForm
 from ironrule.checker.readers.pmml.fields import parse_file
 from ironrule.checker.readers.pmml.models import read_pmml
-from pmml_files import CLASSES, NoAnswerError, draw_predicate, draw_scorecard, draw_tree, list_rows, write_file
+from pmml_files import (
+    CLASSES,
+    INVERSES,
+    PARAMETERS,
+    THREE_CLASSES,
+    NoAnswerError,
+    draw_betas,
+    draw_predicate,
+    draw_scorecard,
+    draw_tree,
+    ensemble,
+    list_rows,
+    segment,
+    write_file,
+    write_general,
+)
 
 Rng = np.random.Generator
-THREE_CLASSES = CLASSES.replace('<Value value="good"/>', '<Value value="good"/><Value value="best"/>')
 
 
 def spread(numbers: list[float]) -> list[float]:
@@ -423,3 +437,61 @@ def test_a_reading_that_differs_from_the_model_is_not_replaced_by_the_explainers
     model.source = other.source
     found = check(explanation, model, table, threshold=0.5)
     assert (found.reading, found.status) == ("none", "undecided")
+
+
+@pytest.mark.parametrize("link", [link for link in INVERSES if link != "logc"])
+def test_general_regressions_are_read_as_they_answer(link: str) -> None:
+    rng = np.random.default_rng(len(link))
+    table = list_hard_rows(rng, missing=False)
+    for function, target in (("classification", CLASSES), ("regression", "")):
+        if (function == "classification") == (link in ("identity", "log")):
+            continue
+        betas = {"good" if target else "": draw_betas(rng, PARAMETERS)}
+        kind = f'modelType="generalizedLinear" linkFunction="{link}" functionName="{function}"'
+        model = PmmlModel(write_file(write_general(betas, kind, PARAMETERS), target=target))
+        assert compare(model, table) < 0.3
+
+
+def test_multinomial_regressions_and_squares_are_read_as_they_answer() -> None:
+    rng = np.random.default_rng(5)
+    table = list_hard_rows(rng, missing=False)
+    kind = 'modelType="multinomialLogistic" functionName="classification" targetReferenceCategory="bad"'
+    betas = {target: draw_betas(rng, PARAMETERS) for target in ("good", "best")}
+    model = PmmlModel(write_file(write_general(betas, kind, PARAMETERS), target=THREE_CLASSES))
+    columns = [table[name].to_numpy() for name in model.feature_names_in_]
+    for place, label in enumerate(model.classes_):
+        possible, sure = decide(read(model, EstimatorTarget((place,), None)), columns)
+        desired = model.predict(table) == label
+        assert not (desired & ~possible).any()
+        assert not (sure & ~desired).any()
+        assert (possible & ~sure).mean() < 0.2
+    square = """<RegressionModel functionName="regression">SCHEMA<RegressionTable intercept="-1">
+      <PredictorTerm coefficient="0.5"><FieldRef field="x"/><FieldRef field="x"/></PredictorTerm>
+      <NumericPredictor name="y" coefficient="-2"/></RegressionTable></RegressionModel>"""
+    assert compare(PmmlModel(write_file(square)), table) < 0.1
+    with pytest.raises(NoReading, match="a product of fields"):
+        read(
+            PmmlModel(write_file(square.replace('<FieldRef field="x"/></', '<FieldRef field="y"/></'))),
+            EstimatorTarget((), 1.0),
+        )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_first_segment_whose_condition_holds_is_read_as_it_answers(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    parts = []
+    for _ in range(int(rng.integers(1, 4))):
+        card, _ = draw_scorecard(rng)
+        parts.append(segment(draw_predicate(rng, 1)[0], card))
+    last, _ = draw_tree(rng, ["-1.0", "0.5"], 'functionName="regression"')
+    model = PmmlModel(write_file(ensemble("selectFirst", *parts, segment("<True/>", last))))
+    table = list_hard_rows(rng, missing=False)
+    try:
+        model.predict(table)
+    except ModelError:
+        with pytest.raises(NoReading, match="no prediction"):
+            decide(read(model, EstimatorTarget((), 0.3)), [table[name].to_numpy() for name in model.feature_names_in_])
+        return
+    columns = [table[name].to_numpy() for name in model.feature_names_in_]
+    if decide_or_refuse(model, EstimatorTarget((), 0.3), columns) is not None:
+        assert compare(model, table) < 0.9

@@ -8,6 +8,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from loans import Files
 
@@ -37,7 +38,7 @@ def test_the_files_and_the_target_are_found(run, folder: Path, files: Files):
     result = run("init", "--desired", "yes", "--json")
     assert result.code == 0, result.err
     assert read(folder) == {"model": "model.skops", "data": "loans.csv", "target": "paid", "desired": "yes"}
-    assert result.json == {"output": PROJECT_FILE, **read(folder)}
+    assert result.json == {"output": PROJECT_FILE, **read(folder), "denied_row": files.denied}
     assert run("explain", "--row", str(files.denied)).code == 0
 
 
@@ -81,6 +82,29 @@ def test_several_files_must_be_told_apart(refused, run, folder: Path):
     assert "already exists" in refused("init", "--desired", "yes", "--data", "more.csv")
     assert run("init", "--desired", "yes", "--data", "loans.csv", "--overwrite").code == 0
     assert read(folder)["data"] == "loans.csv"
+
+
+def test_the_next_command_is_about_a_row_that_is_denied(run, folder: Path):
+    table = pd.read_csv(folder / "loans.csv")
+    denied = table["paid"] == "no"
+    pd.concat([table[~denied].head(3), table[denied]]).to_csv(folder / "loans.csv", index=False)
+    result = run("init", "--desired", "yes", "--yes")
+    assert "ironrule explain --row 3," in result.text
+    assert run("explain", "--row", "3").code == 0
+    assert run("init", "--desired", "yes", "--yes", "--overwrite", "--json").json["denied_row"] == 3
+
+
+def test_what_keeps_rows_from_being_explained_is_said_at_once(run, folder: Path):
+    table = pd.read_csv(folder / "loans.csv")
+    table[table["paid"] == "yes"].to_csv(folder / "loans.csv", index=False)
+    none = run("init", "--desired", "yes", "--yes").text
+    assert "denies none of the first" in none
+    assert "ironrule explain" not in none
+    table.assign(income=table["income"].astype(str).where(table.index != 4, "n.k.")).to_csv(
+        folder / "loans.csv", index=False
+    )
+    broken = run("init", "--desired", "yes", "--yes", "--overwrite").text
+    assert "No row can be explained yet: column 'income' must hold numbers" in broken
 
 
 def test_an_empty_folder_says_what_is_missing(refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

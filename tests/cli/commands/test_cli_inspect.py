@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from loans import FEATURES, Files
+from sklearn.linear_model import LogisticRegression
+from skops import io
 
 from ironrule import Space
 
@@ -47,6 +50,26 @@ def test_one_hot_groups_and_missing_values_are_seen(run, tmp_path: Path):
     assert features["job"]["columns"] == ["job_cook", "job_clerk"]
     assert features["age"]["missing"] is True
     assert "job_cook, job_clerk" in run("inspect", str(tmp_path / "data.csv")).text
+
+
+def test_guessed_roles_are_told_from_declared_ones_and_hold_once_they_are_declared(run, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table = pd.DataFrame({"age": np.arange(60) % 10 + 20, "income": np.arange(60) % 7})
+    io.dump(LogisticRegression(C=100).fit(table, table["age"] > 24), tmp_path / "model.skops")
+    table.to_csv(tmp_path / "data.csv", index=False)
+    guessed = run("inspect", "data.csv").text
+    assert "immutable (guessed)" in guessed
+    assert "may change it until its role is declared, in ironrule.toml" in guessed
+    ask, said = ("model.skops", "data.csv", "--row", "0"), "no advice should change these: age (immutable)"
+    assert said in run("counterfactual", *ask).text
+    assert said in run("counterfactual", *ask, "--menu").text
+    assert said in run("counterfactual", *ask, "--diverse").text
+    assert said not in run("counterfactual", *ask, "--vary", "age").text  # it was asked for
+    (tmp_path / "ironrule.toml").write_text('[roles]\nage = "immutable"\n', encoding="utf-8")
+    declared = run("inspect", "data.csv").text
+    assert "immutable" in declared
+    assert "guessed" not in declared
+    assert "There is no counterfactual, and that is proven" in run("counterfactual", *ask).text
 
 
 def test_constant_columns_are_features_with_one_value(run, tmp_path: Path):

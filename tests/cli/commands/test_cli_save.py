@@ -59,3 +59,40 @@ def test_what_the_file_says_itself_is_refused_beside_it(
     assert run("save", files.model, files.data, *options, "--output", path, "--json").json["past_rows"] == 0
     assert run("explain", path, "--row", ROW).code == 0
     assert "no past rows" in refused("explain", path, "--row", "1")
+
+
+def test_a_check_against_a_saved_explainer_says_what_was_checked(
+    saved: str, files: Files, run: Callable[..., Run], refused: Callable[..., str], tmp_path: Path
+) -> None:
+    why = tmp_path / "why.json"
+    assert run("explain", saved, "--row", str(files.denied), "--output", str(why)).code == 0
+    found = run("check", str(why), saved)
+    assert found.code == 0
+    assert "normal form in the saved file" in found.out.replace("\n", " ")
+    assert run("check", str(why), "--model", saved, "--json").json["strict"] is False
+    assert run("check", str(why), saved, "--strict").code == 3
+    document = json.loads(why.read_text())
+    document["rules"][0]["rule"]["components"].pop()
+    why.write_text(json.dumps(document))
+    assert run("check", str(why), saved).code == 1
+    assert "leave DATA out" in refused("check", str(why), saved, "--data", files.data)
+    assert "must be a saved explainer" in refused("check", str(why), files.model, "--data", files.data)
+    assert "not found" in refused("check", str(why), str(tmp_path / "absent.ironrule"))
+
+
+def test_counterfactuals_of_a_saved_explainer_are_checked_against_its_file(
+    saved: str, files: Files, run: Callable[..., Run], tmp_path: Path
+) -> None:
+    changes = str(tmp_path / "changes.json")
+    assert run("counterfactual", saved, "--row", str(files.denied), "--output", changes).code == 0
+    assert run("check", changes, saved).code == 0
+
+
+def test_several_models_are_saved_in_one_file(files: Files, run: Callable[..., Run], tmp_path: Path) -> None:
+    path, why = str(tmp_path / "two.ironrule"), str(tmp_path / "why.json")
+    options = ("--target", "paid", "--desired", "yes", "--models", files.model)
+    assert run("save", files.model, files.data, *options, "--output", path).code == 0
+    assert run("explain", path, "--row", str(files.denied), "--output", why).code == 0
+    assert run("check", why, path).code == 0
+    alone = run("check", why, "--model", files.model, "--data", files.data, "--target", "paid")
+    assert (alone.code, "2 models together" in alone.out.replace("\n", " ")) == (3, True)

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from batch_examples import (
     fit_boosted_trees,
@@ -22,7 +24,7 @@ from batch_examples import (
 )
 from ironrule import Batch, Explainer, InputError, StorageError
 from ironrule.explain.batch import process_pool, run
-from ironrule.results import batch_folder
+from ironrule.results import batch_folder, batch_storage
 from ironrule.results.batch_folder import lock_folder
 
 
@@ -244,3 +246,25 @@ def test_arrays_are_handed_over_without_copies(tmp_path: Path) -> None:
     assert read["f"]() == 3
     read["long"][0] = 5  # ours alone
     assert process_pool.read_pickle(path)["long"][0] == 0
+
+
+def test_rows_have_the_number_of_their_conditions_and_older_parts_are_read_without(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    table = pd.DataFrame({"a": np.arange(60) % 10, "b": np.arange(60) % 7})
+    model = DecisionTreeClassifier(random_state=0).fit(table, ((table["a"] < 3) | (table["a"] > 5)))
+    batch = Explainer(model, table, desired=True).explain_many(workers=1, progress=False)
+    read = batch.columns("conditions", "cardinality")
+    assert read["conditions"] == [len(one.rule.conditions) for one in batch]
+    assert any(few < many for few, many in zip(*read.values(), strict=True))  # a range is one condition of two bounds
+    counts = sorted(read["conditions"])
+    assert f"Conditions per rule: {counts[0]} to {counts[-1]}, median {counts[len(counts) // 2]}." in str(batch)
+    path = tmp_path / "part.parquet"
+    path.write_bytes(batch_storage.encode_parquet([batch.storage.row_at(0)], batch_storage.BatchRow))
+    table = pq.read_table(path)
+    pq.write_table(table.drop_columns(["conditions"]), path)  # as earlier versions wrote it
+    assert batch_storage.read_columns(path, ["row", "conditions"])["conditions"] == [None]
+    older = batch_storage.BatchRow.from_columns(batch_storage.read_batch_row(path, 0))
+    assert older.explanation() == batch[0]
+    mixed = Batch(batch_storage.InMemoryBatch([older, *batch.storage.batch_rows[1:]]), batch.counts, batch.space)
+    assert "Bounds per rule: " in str(mixed)

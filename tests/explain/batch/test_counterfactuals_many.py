@@ -8,12 +8,13 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from batch_examples import make_explainer, make_history
 from ironrule import Batch, Budget, Counterfactuals, CounterfactualsBatch, Explainer
-from ironrule.errors import InputError
+from ironrule.errors import InputError, ModelError
 from ironrule.explain.batch import process_pool, run
 from ironrule.verdict.budget import Meter
 
@@ -160,3 +161,30 @@ def test_a_model_that_can_only_be_asked_is_searched_too() -> None:
     assert batch[-1].instance == dict(table.iloc[batch.rows[-1]])
     with pytest.raises(IndexError):
         batch[len(batch)]
+
+
+def test_the_model_is_asked_about_the_answers_of_several_rows_at_once(monkeypatch: Any) -> None:
+    explainer = make_explainer()
+    pipeline, asked = type(explainer._context.model.primary), list[int]()
+    own = pipeline.desired
+
+    def desired(self: Any, points: Any) -> Any:
+        asked.append(len(points))
+        return own(self, points)
+
+    monkeypatch.setattr(process_pool, "MAX_TASK_ROWS", 8)
+    chosen = explainer.row_numbers[~explainer.outcomes][:8].tolist()
+    alone = [str(explainer.counterfactuals(row, k=1)) for row in chosen]
+    monkeypatch.setattr(pipeline, "desired", desired)
+    batch = explainer.counterfactuals_many(chosen, k=1, workers=1)
+    assert [str(batch.get_counterfactuals(row)) for row in chosen] == alone
+    assert sum(asked) >= len(chosen)
+    assert max(asked) > 1
+
+
+def test_an_answer_that_the_model_denies_is_an_error_in_a_batch_too(monkeypatch: Any) -> None:
+    explainer = make_explainer()
+    black_box = type(explainer._context.model.primary)
+    monkeypatch.setattr(black_box, "desired", lambda _, points: np.zeros(len(points), dtype=np.bool_))
+    with pytest.raises(ModelError):
+        explainer.counterfactuals_many(k=1, workers=1)

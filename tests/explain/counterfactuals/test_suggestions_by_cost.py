@@ -47,6 +47,29 @@ def test_the_first_suggestion_is_the_cheapest_that_roles_permit(kind: str, seed:
     assert type(changes).from_dict(changes.to_dict()) == changes
 
 
+@pytest.mark.parametrize("kind", ["tree", "boosting", "logistic"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_price_of_infinity_alone_forbids_a_change_too(kind: str, seed: int) -> None:
+    model, points = make_case(kind, seed)
+    explainer = Explainer(model, points, desired="yes", domain="seen", guess_roles=False)
+    row = int(explainer.row_numbers[~explainer.outcomes][0])
+    usual = explainer.explain(row, k=3, progress=False).changes
+    first = usual[0].changes[0].feature
+    cost = Cost(prices={first: math.inf})
+    changes = explainer.explain(row, k=3, change_cost=cost, progress=False).changes
+    assert changes.cost == cost
+    assert all(change.feature != first for one in changes for change in one.changes)
+    own, allowed = (
+        points.iloc[row],
+        points[(model.predict(points) == "yes") & (points[first] == points.iloc[row][first])],
+    )
+    assert changes.proven
+    assert bool(len(changes)) == bool(len(allowed))
+    if len(changes):
+        assert len(changes[0].changes) == min((allowed != own).sum(axis=1))
+    assert type(changes).from_dict(changes.to_dict()) == changes
+
+
 def test_a_stored_explanation_keeps_the_cost_of_its_suggestions() -> None:
     model, points = make_case("boosting", 2)
     explainer = Explainer(model, points, desired="yes", guess_roles=False)

@@ -264,10 +264,35 @@ def test_a_mask_and_rows_of_ones_own_to_measure_on_travel(tmp_path: Path) -> Non
         assert drop_clocks(loaded.ladder(number).to_dict()) == drop_clocks(explainer.ladder(number).to_dict())
 
 
+def test_an_explainer_of_several_models_travels_in_one_file(tmp_path: Path) -> None:
+    models, data = [fit(name).model for name in ("tree", "logistic", "forest")], fit("tree").data
+    explainer = Explainer(models[0], data, models=models[1:])
+    path = explainer.save(tmp_path / "three.ironrule")
+    row = list_denied(explainer, 1)[0]
+    own = drop_clocks(explainer.explain(row).to_dict())
+    loaded = Explainer.load(path)
+    assert (loaded.fingerprint, loaded.confirmed, len(loaded._context.arguments.models)) == (
+        explainer.fingerprint,
+        False,
+        3,
+    )
+    assert drop_clocks(loaded.explain(row).to_dict()) == own
+    assert drop_clocks(loaded.counterfactuals(row).to_dict()) == drop_clocks(explainer.counterfactuals(row).to_dict())
+    assert loaded.outcomes.tolist() == models[0].predict(data).astype(bool).tolist()
+    together = np.any([model.predict(data) for model in models], axis=0)
+    assert loaded._context.history.outcomes.tolist() == together.tolist() != loaded.outcomes.tolist()
+    attached = Explainer.load(path, model=models)
+    assert attached.confirmed
+    assert drop_clocks(attached.explain(row).to_dict()) == own
+    with pytest.raises(ModelError):
+        Explainer.load(path, model=models[0])
+    again = Explainer.load(loaded.save(tmp_path / "again.ironrule"))
+    assert drop_clocks(again.explain(row).to_dict()) == own
+    assert json.loads(read_parts(path)["manifest.json"])["format"] == 2  # which no earlier version takes for one model
+
+
 def test_what_cannot_be_saved_says_why(tmp_path: Path) -> None:
     model, data = fit("xgboost")
-    with pytest.raises(InputError, match="a single model"):
-        Explainer(model, data, models=[model]).save(tmp_path / "a.ironrule")
     explainer = Explainer(model, data)
     explainer.save(tmp_path / "a.ironrule")
     with pytest.raises(InputError, match="exists already"):
@@ -403,3 +428,52 @@ def test_models_from_files_of_other_formats_travel(tmp_path: Path) -> None:
         loaded = Explainer.load(explainer.save(tmp_path / "a.ironrule", overwrite=True))
         number = list_denied(explainer, 1)[0]
         assert drop_clocks(loaded.explain(number).to_dict()) == drop_clocks(explainer.explain(number).to_dict())
+
+
+class ReadsOwnTables:
+    """A model that takes tables of one library alone, with columns of the types that it was fitted on."""
+
+    classes_ = np.array([0, 1])
+    feature_names_in_ = np.array(["income", "age", "job", "owner"])
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.types: dict[str, str] = {}
+
+    def read(self, table: Any) -> Any:
+        import pyarrow as pa
+
+        frame = pa.table(table) if self.kind == "pyarrow" else table.to_arrow()
+        own = {
+            name: str(table[name].type if self.kind == "pyarrow" else table[name].dtype) for name in frame.column_names
+        }
+        self.types = self.types or own
+        assert type(table).__module__.split(".")[0] == self.kind
+        assert own == self.types
+        return frame.to_pandas()
+
+    def predict(self, table: Any) -> Any:
+        rows = self.read(table)
+        points = (
+            rows.income.fillna(0) / 100 + rows.age + 20 * (rows.job.astype(str) == "boss") - 5 * rows.owner.astype(int)
+        )
+        return (points > 80).astype(int).to_numpy()
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow"])
+def test_a_model_of_polars_or_arrow_tables_is_attached_again(kind: str, tmp_path: Path) -> None:
+    import polars as pl
+
+    table, _ = build_table()
+    frame = pl.from_pandas(table[["income", "age", "job", "owner"]]).with_columns(
+        pl.col("age").cast(pl.Int32), pl.col("income").cast(pl.Float32), pl.col("job").cast(pl.Categorical)
+    )
+    data = frame if kind == "polars" else frame.to_arrow()
+    model = ReadsOwnTables(kind)
+    explainer = Explainer(model, data)
+    path = explainer.save(tmp_path / "own.ironrule")
+    loaded = Explainer.load(path, model=model)
+    assert (loaded.fingerprint, loaded.space) == (explainer.fingerprint, explainer.space)
+    row = list_denied(explainer, 1)[0]
+    assert drop_clocks(loaded.explain(row).to_dict()) == drop_clocks(explainer.explain(row).to_dict())
+    assert {"polars": "Int32", "pyarrow": "int32"}[kind] == model.types["age"]

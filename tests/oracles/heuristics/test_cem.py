@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from linear_models import linear_query
+from linear_models import FunctionModel, linear_query
 from mixed_models import explain_people, forget_normal_form, query_about
 from scipy.optimize import brentq
 from sklearn.ensemble import GradientBoostingClassifier
@@ -19,8 +19,9 @@ from ironrule.errors import InputError
 from ironrule.oracles.heuristics.asked_points import AskedPoints
 from ironrule.oracles.heuristics.candidates import CandidateSearch
 from ironrule.oracles.heuristics.cem import CEM
-from ironrule.oracles.heuristics.descent import PermittedRange
+from ironrule.oracles.heuristics.descent import PermittedRange, descend_by_fixed_steps
 from ironrule.oracles.heuristics.gradients import build_score_gradient
+from ironrule.oracles.protocol import BoxQuery
 from ironrule.rule.box import Box
 from ironrule.verdict.verdict import Refuted, Unrefuted
 from tiny_cases import run_of
@@ -115,3 +116,55 @@ def test_an_explainer_finds_counterfactuals_by_it() -> None:
 def test_options_that_make_no_sense_are_refused(wrong: Any) -> None:
     with pytest.raises(InputError, match="must be"):
         CEM(**wrong)
+
+
+@pytest.mark.parametrize("constant", [0.02, 0.2])
+@pytest.mark.parametrize("beta", [0.0, 0.1])
+def test_fixed_steps_come_to_the_same_least_loss(constant: float, beta: float) -> None:
+    query = linear_query(SLOPES, limit=-30.0, instance=INSTANCE)
+    search = CandidateSearch.build(query, run_of())
+    assert search is not None
+    cem, slopes = CEM(beta=beta, kappa=2.0, steps=2_000), 100.0 * np.array(SLOPES) / 40.0
+    given = build_score_gradient(search), AskedPoints(search), PermittedRange.build(search)
+    first, *_, last = cem.descend_with(constant, *given, descend_by_fixed_steps)
+    # The first step is a tenth of the slope, which is that of the score alone, less a tenth of beta.
+    far = np.sign(slopes) * np.maximum(0.1 * constant * np.abs(slopes) - 0.1 * beta, 0.0)
+    assert first - search.center == pytest.approx(far)
+    # Near the end the hinge, over kappa / 2 = 1, is not steep any more: its slope is what is still missed.
+    excess = lambda pull: (  # noqa: E731
+        constant * float(np.clip(3.0 - slopes @ smallest_change(slopes, pull, beta), 0.0, 1.0)) - pull
+    )
+    pull = constant if excess(constant) >= 0.0 else brentq(excess, 0.0, constant, xtol=1e-14)
+    assert last - search.center == pytest.approx(smallest_change(slopes, pull, beta), abs=1e-3)
+    again, *_ = cem.descend_with(10.0 * constant, *given, descend_by_fixed_steps)
+    far = np.sign(slopes) * np.maximum(constant * np.abs(slopes) - 0.1 * beta, 0.0)
+    assert again - search.center == pytest.approx(np.clip(far, -search.center, 1.0 - search.center))
+
+
+def ask_by_scores(score: Any, instance: list[int]) -> BoxQuery:
+    """A question about a model of which only scores are known, desired above 0."""
+    query, model = linear_query(SLOPES, limit=0.0, instance=instance), FunctionModel(score)
+    return replace(query, case=replace(query.case, model=model, scoring_model=model, tabulated_model=None))
+
+
+@pytest.mark.parametrize("instance", [[58, 10, 0], [30, 10, 0], [10, 57, 3]])
+def test_jumps_in_two_features_are_both_made_and_the_third_stays(
+    instance: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By fixed steps alone: no feature takes a longer step than the others."""
+    monkeypatch.setattr("ironrule.oracles.heuristics.cem.DifferenceGradient", type(None))
+    query = ask_by_scores(lambda p: 1.0 * (p[:, 0] >= 60) + (p[:, 1] >= 60) - 1.5, instance)
+    verdict = CEM().find(query, run_of())
+    assert isinstance(verdict, Refuted)
+    a, b, c = verdict.points[0].tolist()
+    assert (a, b) == (pytest.approx(61, abs=2), pytest.approx(61, abs=2))  # 60 and 60 is the nearest
+    assert c == instance[2]
+
+
+@pytest.mark.parametrize("instance", [[10, 50, 0], [50, 50, 20]])
+def test_a_jump_far_away_is_found_although_another_feature_shows_a_slope_nearby(instance: list[int]) -> None:
+    """That slope leads nowhere: all of c is worth a third of what is wanted, a from 60 on is worth all of it."""
+    query = ask_by_scores(lambda p: 0.01 * (p[:, 2] // 3) + (p[:, 0] >= 60) - 0.9, instance)
+    verdict = CEM().find(query, run_of())
+    assert isinstance(verdict, Refuted)
+    assert verdict.points[0].tolist() == [60, *instance[1:]]

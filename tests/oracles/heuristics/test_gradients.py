@@ -137,3 +137,65 @@ def test_the_limit_of_a_sum_is_where_its_margin_is_zero(link: Link) -> None:
     value, slope = one.apply(one.limit)
     assert value == pytest.approx(0.0, abs=1e-12)
     assert slope == pytest.approx((one.apply(one.limit + 1e-6)[0] - one.apply(one.limit - 1e-6)[0]) / 2e-6, rel=1e-4)
+
+
+def forest_search() -> CandidateSearch:
+    query = query_about("forest")
+    return search_for(replace(query, case=forget_normal_form(query.case)))
+
+
+def test_vectors_that_are_prepared_together_take_one_question_and_have_the_same_gradients() -> None:
+    alone, together = forest_search(), forest_search()
+    vectors = list(alone.encoding.encode(alone.query.case.history.codes.points()[:40]))
+    by_itself, prepared = build_score_gradient(alone), build_score_gradient(together)
+    expected = [by_itself.evaluate(vector) for vector in vectors]
+    prepared.prepare(vectors)
+    assert together.run.meter.calls == 1 < alone.run.meter.calls
+    found = [prepared.evaluate(vector) for vector in vectors]
+    assert together.run.meter.calls == 1
+    for one, other in zip(found, expected, strict=True):
+        assert one.score == other.score
+        assert np.array_equal(one.gradient, other.gradient)
+    assert together.run.meter.evaluations <= alone.run.meter.evaluations
+
+
+def test_where_nothing_nearby_changes_the_score_all_longer_steps_are_one_question() -> None:
+    search = forest_search()
+    income = search.query.case.space.names.index("income")
+    last, asked = int(search.query.case.space.sizes[income]) - 1, list[Float64Array]()
+
+    def jump(points: Float64Array) -> Float64Array:
+        asked.append(points)
+        return np.asarray(points[:, income] == last) - 0.5
+
+    start = search.center.copy()
+    start[search.encoding.starts[income]] = 0.0
+    found = DifferenceGradient(search, jump).evaluate(start)
+    assert len(asked) == 2
+    assert np.count_nonzero(found.gradient) == 1
+    assert found.gradient.max() == pytest.approx(1.0)  # from one end of the range to the other, by the longest step
+    everything = np.concatenate(asked)
+    assert len(np.unique(everything, axis=0)) == len(everything)
+
+
+def test_each_column_can_take_the_shortest_step_that_shows_anything_there() -> None:
+    search = forest_search()
+    income, debt = (search.query.case.space.names.index(name) for name in ("income", "debt"))
+
+    def score(points: Float64Array) -> Float64Array:
+        return 0.01 * points[:, debt] + (points[:, income] >= 30) - 0.9
+
+    start = search.center.copy()
+    start[search.encoding.starts[income]] = 0.0
+    columns = [int(search.encoding.starts[j]) for j in (income, debt)]
+    nearby = DifferenceGradient(search, score).evaluate(start).gradient[columns]
+    assert nearby[0] == 0.0 < nearby[1]  # debt shows something nearby, so that income gets no longer step
+    each = DifferenceGradient(search, score, each_column=True).evaluate(start).gradient[columns]
+    assert each[0] > 0.0
+    assert each[1] == nearby[1]
+
+
+def test_the_gradient_of_a_model_is_built_once_for_all_rows() -> None:
+    first, second = (build_score_gradient(search_for(query_about("network", row))) for row in (0, 1))
+    assert first is second
+    assert build_score_gradient(search_for(query_about("network", grades=True))) is not first

@@ -38,6 +38,8 @@ OPTIONS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "evaluations -1": ({"evaluations": -1}, ("evaluations",)),
     "algorithm": ({"algorithm": "magic"}, ("algorithm",)),
     "prefer": ({"prefer": "speed"}, ("prefer",)),
+    "change cost": ({"change_cost": "l3"}, ("change_cost",)),
+    "price of a change": ({"change_cost": {"prices": {"shoe": 2}}}, ("shoe",)),
     "widen": ({"widen": "perhaps"}, ("widen",)),
     "require": ({"require": ["shoe"]}, ("shoe",)),
     "require number": ({"require": 3}, ("require",)),

@@ -34,9 +34,20 @@ def ask_by_api(client: httpx.Client, **body: Any) -> dict[str, Any]:
     return document
 
 
+def press_menu_button(client: httpx.Client, page: str) -> str:
+    """The address of the page that the button for the menu leads to."""
+    found = re.search(r'action="(/counterfactuals/\d+/menu)"', page)
+    assert found is not None
+    return follow_jobs(client, client.post(found[1]))
+
+
 def ask_by_form(client: httpx.Client, row: int = DENIED, **fields: Any) -> str:
     """The address of the page that a form leads to."""
-    answer = client.post(f"/applicants/{row}/counterfactuals", data=fields)
+    return follow_jobs(client, client.post(f"/applicants/{row}/counterfactuals", data=fields))
+
+
+def follow_jobs(client: httpx.Client, answer: httpx.Response) -> str:
+    """Where an answer leads to in the end."""
     assert answer.status_code == 303, answer.text
     where = answer.headers["location"]
     while where.startswith("/jobs/"):
@@ -149,12 +160,7 @@ def test_the_page_shows_what_changes_and_how_far(client: httpx.Client) -> None:
 def test_a_button_asks_for_the_menu_with_the_same_restrictions(client: httpx.Client) -> None:
     where = ask_by_form(client, fixed=["duration_in_month", "job"], constraints="cf.credit_amount <= x.credit_amount")
     page = client.get(where).text
-    form = page[page.index("<form") : page.index("Show all sets of features")]
-    fields: dict[str, list[str]] = {}
-    for name, value in re.findall(r'name="(\w+)" value="([^"]*)"', form):
-        fields.setdefault(name, []).append(value.replace("&lt;", "<"))
-    assert fields["fixed"] == ["duration_in_month", "job"]
-    second = ask_by_form(client, **fields)
+    second = press_menu_button(client, page)
     menu = client.get(f"{second}.json").json()["menu"]
     assert menu["complete"]
     assert len(menu["entries"]) > 1
@@ -164,6 +170,60 @@ def test_a_button_asks_for_the_menu_with_the_same_restrictions(client: httpx.Cli
     assert "Show all sets of features" not in text
 
 
+def test_the_button_works_for_a_cost_and_a_target_of_ones_own(client: httpx.Client) -> None:
+    good = client.get(f"/applicants/{DENIED}.json").json()["classes"].index("good")
+    asked = {"cost": "l1", "prices": "duration_in_month=3\njob=inf", "reach": good, "above": "0.6"}
+    page = client.get(ask_by_form(client, **asked)).text
+    where = press_menu_button(client, page)
+    page, data = client.get(where).text, client.get(f"{where}.json").json()
+    document = client.get(f"/api/explanations/{data['record']['number']}").json()["document"]
+    assert document["target"] == {"desired": ["good"], "above": 0.6}
+    assert document["cost"] == document["menu"]["cost"]
+    assert document["cost"]["prices"] == {"duration_in_month": 3.0, "job": "inf"}
+    costs = [one["cost"] for one in document["menu"]["entries"]]
+    assert len(costs) > 1
+    assert [one["distance"] for one in data["menu"]["entries"]] == costs  # as shown, under the word cost
+    assert data["menu"]["measure"] == "cost"
+    assert '<th scope="col">cost</th>' in page
+    assert not any("job" in one["features"] for one in document["menu"]["entries"])
+
+
+def test_the_button_repeats_ranges_and_a_margin_of_the_api(client: httpx.Client) -> None:
+    body = {"row": DENIED, "margin": 0.05, "permitted_range": {"credit_amount": [1000, 4000]}, "k": 2, "seed": 3}
+    number = client.post("/api/counterfactuals", json=body).json()["number"]
+    where = press_menu_button(client, client.get(f"/counterfactuals/{number}").text)
+    second = client.get(f"/api/explanations/{where.rpartition('/')[2]}").json()["document"]
+    first = client.get(f"/api/explanations/{number}").json()["document"]
+    assert second["asked"] == first["asked"]
+    assert (second["margin"], second["seed"]) == (0.05, 3)
+    assert "region" not in second
+    assert second["menu"]["margin"] == 0.05
+
+
+def test_there_is_no_button_where_there_can_be_no_menu(client: httpx.Client) -> None:
+    where = ask_by_form(client, steps="credit_amount=50")
+    assert not client.get(f"{where}.json").json()["can_have_menu"]
+    answer = client.post(f"{where}/menu", headers={"accept": "application/json"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "no-menu")
+
+
+def test_suggested_changes_are_the_cheapest_by_the_cost_of_the_request(client: httpx.Client) -> None:
+    cost = {"norm": "l1", "prices": {"duration_in_month": {"up": 1.0, "down": "inf"}}}
+    form = {"change_cost": "l1", "change_prices": "duration_in_month=1:inf"}
+    usual = client.post("/api/explain", json={"row": DENIED}).json()["document"]["changes"]
+    asked = client.post("/api/explain", json={"row": DENIED, "change_cost": cost}).json()["document"]["changes"]
+    ladder = client.post("/api/ladder", json={"row": DENIED, "change_cost": "l2"}).json()["document"]["explanation"]
+    where = follow_jobs(client, client.post(f"/applicants/{DENIED}/explain", data=form))
+    typed = client.get(f"/api/explanations/{where.rpartition('/')[2]}").json()["document"]["changes"]
+    assert (asked["cost"]["prices"], "cost" in usual) == (cost["prices"], False)
+    assert typed == asked
+    assert ladder["changes"]["cost"]["norm"] == "l2"
+    assert "cheapest by the cost asked for" in client.get(where).text
+    assert "cheapest by the cost asked for" not in client.get("/explanations/1").text
+    for wrong in ({"change_cost": "cheap"}, {"change_cost": {"prices": {"wage": 2}}}):
+        assert client.post("/api/explain", json={"row": DENIED, **wrong}).status_code == 422
+
+
 def test_a_target_can_be_typed(client: httpx.Client) -> None:
     about = client.get(f"/applicants/{DENIED}.json").json()
     good = about["classes"].index("good")
@@ -171,7 +231,7 @@ def test_a_target_can_be_typed(client: httpx.Client) -> None:
     data = client.get(f"{where}.json").json()
     assert data["target"] == "the outcome good and a score above 0.6"
     assert data["counterfactuals"]
-    assert (data["region"], data["menu_request"]) == (None, None)
+    assert (data["region"], data["can_have_menu"]) == (None, True)
     assert "To be reached: the outcome good and a score above 0.6." in client.get(where).text
     for wrong in ({"reach": 7}, {"reach": -1}, {"above": "much"}, {"above": "nan"}, {"above": "0.8", "at_most": "0.2"}):
         assert client.post(f"/applicants/{DENIED}/counterfactuals", data=wrong).status_code == 422
@@ -185,7 +245,7 @@ def test_the_page_tells_what_forbids_every_change(client: httpx.Client, german: 
     assert "Lift any one of them, and there is one." in page
     assert "without it: duration in month <strong>" in page
     assert data["infeasibility"]["minimal"]
-    assert data["menu_request"] is None
+    assert not data["can_have_menu"]
 
 
 def test_prices_that_forbid_every_change_are_told_apart(client: httpx.Client, german: ServedModel) -> None:
@@ -291,8 +351,9 @@ def test_records_of_earlier_versions_are_shown(german: ServedModel, tmp_path: Pa
     with open_server(german, tmp_path) as (client, app):
         entry = AuditEntry("ann", "counterfactuals", DENIED, "a space", "a model", "1", "proven", document)
         number = app.state.service.audit.append(entry).number
+        assert client.post(f"/counterfactuals/{number}/menu").status_code == 422
         page, data = client.get(f"/counterfactuals/{number}"), client.get(f"/counterfactuals/{number}.json").json()
     assert page.status_code == 200
     assert "about another model" in page.text
     assert data["costs"] == ["1 change"]
-    assert (data["region"], data["menu"], data["infeasibility"], data["menu_request"]) == (None,) * 4
+    assert (data["region"], data["menu"], data["infeasibility"], data["can_have_menu"]) == (None, None, None, False)

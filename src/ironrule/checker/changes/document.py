@@ -276,11 +276,12 @@ _parse_document = record_of(_build_document, {
     "digest": parse_text,
 }, {
     **ASKED_FIELDS,
+    "confirmed_by_model": one_of("confirmed_by_model", True, False),
     "region": _parse_region_inside,
     "regions": list_of(_parse_region_inside),
     **dict.fromkeys(EMBEDDED_FIELDS, _parse_embedded),
     **dict.fromkeys(BESIDE_FIELDS, lambda value: value),
 }, checked_only=(
     "counterfactuals_format", "seed", "evaluations", "seconds", "stopped", "statistics", "labels",
-    *BESIDE_FIELDS,
+    "confirmed_by_model", *BESIDE_FIELDS,
 ))  # fmt: skip

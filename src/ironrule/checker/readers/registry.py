@@ -34,6 +34,7 @@ READERS = (  # the library, what the class's name begins with, and the module an
     ("ironrule", ("OnnxNetwork",), "onnx_networks.read_onnx"),
     ("ironrule", ("OnnxModel",), "onnx_trees.read_onnx_trees"),
     ("ironrule", ("PmmlModel",), "pmml.models.read_pmml"),
+    ("ironrule", ("SavedFileForm",), "saved_files.read_saved_form"),
 )
 ABSENT_VALUES = {"xgboost": math.nan}  # what libraries take an entry for that a sparse matrix does not store; others: 0
 

@@ -57,6 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-documents", action="store_true", help="keep the table only, without proofs")
     shared.add_search_options(parser)
     shared.add_rule_options(parser)
+    shared.add_change_cost_options(parser)
 
 
 def run(options: argparse.Namespace) -> CommandResult:
@@ -68,6 +69,8 @@ def run(options: argparse.Namespace) -> CommandResult:
 def _explain_rows(options: argparse.Namespace) -> CommandResult:
     from ironrule.model.categories import restore_categories
 
+    if not options.changes and "change_cost" in options.project_options:  # it is there for other commands
+        options.change_cost = None
     search, constraints = shared.build_search_options(options), shared.parse_constraints(options)
     ladders = _build_ladder_options(options)
     files = read_files(options)

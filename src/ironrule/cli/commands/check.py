@@ -10,9 +10,15 @@ those that it was made with. It names the desired outcome; give yours with --des
   ironrule counterfactual model.skops loans.csv --row 17 --desired paid --output changes.json
   ironrule check changes.json --model model.skops --data loans.csv --desired paid
 
+A saved explainer (.ironrule) takes the place of MODEL and DATA. Then the normal form in the file is checked, as the
+explainer read it from the model, and not the model itself; the result says so:
+
+  ironrule check why.json credit.ironrule
+
 Exit codes: 0 proven, or of a ladder: every claim holds; 1 refuted (a claim is false or was altered, the rule has an
 exception, or a counterfactual is nearer), 2 input that cannot be used, 3 undecided. With --strict, 3 also where the
-checker had to use the explainer's reading of the model ("reading shared"), or was not told what counts as desired.
+checker had to use the explainer's reading of the model ("reading shared", so always with a saved explainer), or was not
+told what counts as desired.
 """
 
 from __future__ import annotations
@@ -20,12 +26,17 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ironrule.cli import options as shared
-from ironrule.cli.inputs import read_files, read_labels, refuse_saved_explainer
+from ironrule.cli.inputs import is_saved_explainer, read_files, read_labels, require_saved_explainer
 from ironrule.cli.output import CommandResult
+from ironrule.errors import InputError
 from ironrule.space.labels import Labels
+
+if TYPE_CHECKING:
+    from ironrule.checker.result import Check
+    from ironrule.space.constraints.syntax import Constraint
 
 NAME, HELP = "check", "verify an explanation, a ladder or counterfactuals against a model and data"
 EXIT_CODES = {"proven": 0, "holds": 0, "refuted": 1, "undecided": 3}
@@ -39,8 +50,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="an explanation, a ladder or counterfactuals as JSON, or a report that has one attached",
     )
+    text = "a saved explainer (.ironrule), in the place of --model and --data"
+    parser.add_argument("saved", metavar="SAVED", type=Path, nargs="?", action=_StoreModel, help=text)
     group = parser.add_argument_group("model")
-    group.add_argument("--model", metavar="MODEL", type=Path, help="the model that was explained")
+    text = "the model that was explained, or a saved explainer"
+    group.add_argument("--model", metavar="MODEL", type=Path, help=text)
     text = "other models that it holds for"
     group.add_argument("--models", metavar="MODEL", type=Path, nargs="+", default=[], help=text)
     shared.add_desired_and_trust_options(group)
@@ -57,20 +71,48 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_constraint_option(group)
 
 
+class _StoreModel(argparse.Action):
+    """Takes the file of a saved explainer for the model."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option: Any = None) -> None:  # noqa: ARG002
+        if values is not None:
+            namespace.model = values
+        setattr(namespace, self.dest, values)
+
+
 def run(options: argparse.Namespace) -> CommandResult:
     """Read the files, check every claim."""
-    from ironrule.checker.checker import check
     from ironrule.checker.document import parse_document
     from ironrule.cli.render import render_check
     from ironrule.cli.saved import parse_explanation_file
 
     constraints = shared.parse_constraints(options)
     document = parse_explanation_file(parse_document, options.explanation)
-    refuse_saved_explainer(options.model, "a check asks the model itself")
+    if options.saved is not None and (options.model != options.saved or not is_saved_explainer(options.saved)):
+        expected = "SAVED must be a saved explainer (.ironrule), in the place of --model"
+        raise InputError(expected=expected, got=f"{options.saved.name} and --model {options.model.name}", code="usage")
+    ask = _check_against_file if is_saved_explainer(options.model) else _check_against_model
+    found = ask(options, document.data, constraints)
+    is_good = EXIT_CODES[found.status] == 0
+    status = "undecided" if is_good and options.strict and not found.strict else found.status
+    view = render_check(found, _phrase_rule(document.data, options))
+    return CommandResult(view, found.to_dict, code=EXIT_CODES[status])
+
+
+def _check_against_file(options: argparse.Namespace, document: Any, constraints: list[Constraint]) -> Check:
+    from ironrule.checker.readers.saved_files import SavedFileChecker
+
+    path = require_saved_explainer(options)
+    return SavedFileChecker(path, constraints, intervals=options.intervals).check(document)
+
+
+def _check_against_model(options: argparse.Namespace, document: Any, constraints: list[Constraint]) -> Check:
+    from ironrule.checker.checker import check
+
     files = read_files(options)
     compared = options.desired is not None or options.threshold is not None
-    found = check(
-        document.data,
+    return check(
+        document,
         files.model,
         files.data,
         space=files.space,
@@ -81,14 +123,11 @@ def run(options: argparse.Namespace) -> CommandResult:
         measure=files.measure,
         **({"desired": files.desired, "threshold": options.threshold} if compared else {}),
     )
-    is_good = EXIT_CODES[found.status] == 0
-    status = "undecided" if is_good and options.strict and not found.strict else found.status
-    view = render_check(found, _phrase_rule(document.data, options))
-    return CommandResult(view, found.to_dict, code=EXIT_CODES[status])
 
 
 def _phrase_rule(document: Mapping[str, Any], options: argparse.Namespace) -> str | None:
     """The rule that was checked in the words of the labels, where there are any."""
+    from ironrule.results.scope import DomainSummary, restore_readings
     from ironrule.rule.rule import Rule
 
     explanation = document.get("explanation", document)
@@ -97,4 +136,7 @@ def _phrase_rule(document: Mapping[str, Any], options: argparse.Namespace) -> st
     labels = Labels.from_dict(explanation.get("labels", {}))
     if options.labels is not None or options.language is not None:
         labels = read_labels(options).extend(labels)
-    return str(Rule.from_dict(explanation["rules"][0]["rule"]).with_labels(labels)) if labels else None
+    if not labels:
+        return None
+    domains = {name: DomainSummary.from_dict(one) for name, one in explanation.get("domains", {}).items()}
+    return str(restore_readings(Rule.from_dict(explanation["rules"][0]["rule"]), domains).with_labels(labels))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,17 +23,18 @@ from ironrule.cli.inputs import parse_row, prepare_row, read_files
 from ironrule.cli.output import CommandResult, check_output_path, format_json_file
 from ironrule.cli.terminal import show_spinner
 from ironrule.errors import InputError
-from ironrule.rule.cost import COST_NORMS, COST_SCALES, Cost, parse_price_texts, parse_step_texts
 
 if TYPE_CHECKING:
     from ironrule.explain.counterfactuals.options import ChangeOptions
     from ironrule.explain.options import SearchOptions
     from ironrule.model.target import Target
     from ironrule.results.counterfactuals_batch import CounterfactualsBatch
+    from ironrule.rule.counterfactual import Counterfactual
     from ironrule.space.space import Space
 
 PLAIN_OPTIONS = ("features_to_vary", "permitted_range", "constraints")  # what every kind of answer takes
 REACHING = ("menu", "why_none")  # what more there is for a target, a margin and further models
+COST_NAMES = "--cost and the options beside it"
 DEFAULT_SPREAD = 0.1
 NAME, HELP = "counterfactual", "find the changes that would have reversed the decision"
 
@@ -58,25 +60,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--vary", metavar="F", **shared.MANY, help="features that may change (default: all)")
     text = 'where a feature may go: age=18:60, age=18:, job=clerk,cook, or job=["a, b"] as a JSON list'
     group.add_argument("--range", metavar="F=VALUES", **shared.MANY, default=[], help=text)
-    _add_cost_options(parser.add_argument_group("cost"))
+    shared.add_cost_options(parser.add_argument_group("cost"), "--cost")
     _add_target_options(parser.add_argument_group("what to reach"))
     _add_answer_options(parser.add_argument_group("more than counterfactuals, for one row"))
     shared.add_output_option(parser, "the counterfactuals (.json; of many rows also .csv, or a folder)")
-
-
-def _add_cost_options(group: argparse._ArgumentGroup) -> None:
-    text = (
-        "what nearest means: fewest changes, then distance (default), or the sum, root of squares or largest distance"
-    )
-    group.add_argument("--cost", choices=COST_NORMS, default="fewest", help=text)
-    text = "distances in ranges (default), in median absolute deviations, or in shares of past rows"
-    group.add_argument("--scale", choices=COST_SCALES, default="range", help=text)
-    text = "what distance costs: income=2, income=1:5 (up:down), age=inf (never)"
-    group.add_argument("--price", metavar="F=P", **shared.MANY, default=[], help=text)
-    text = "change a number by whole multiples only: amount=50"
-    group.add_argument("--step", metavar="F=N", **shared.MANY, default=[], help=text)
-    text = "what every changed feature costs besides, with --cost l1"
-    group.add_argument("--per-change", metavar="C", type=float, default=0.0, help=text)
 
 
 def _add_target_options(group: argparse._ArgumentGroup) -> None:
@@ -129,6 +116,7 @@ def _require_known_answer(options: argparse.Namespace) -> None:
     chosen = next((name for name in kinds if getattr(options, name) not in (None, False)), None)
     if chosen is None:
         return
+    cost = shared.build_cost(options)
     others = {
         "--rows": options.rows is not None,
         "--all": options.all,
@@ -137,8 +125,8 @@ def _require_known_answer(options: argparse.Namespace) -> None:
         "--algorithm": options.counterfactual_algorithm != "auto",
         "--constraint": chosen == "region" and options.constraint,
         "--range": chosen == "region" and options.range,
-        "--step": chosen != "region" and options.step,
-        "--cost and the options beside it": chosen in ("diverse", "past") and not _build_cost(options).is_usual,
+        "--step": chosen != "region" and cost.steps,
+        COST_NAMES: chosen in ("diverse", "past") and not cost.is_usual,
     }
     given = [name for name, value in others.items() if value]
     if given:
@@ -146,6 +134,8 @@ def _require_known_answer(options: argparse.Namespace) -> None:
         hint = (
             "put limits for regions into the roles of a space file" if given[0] in ("--constraint", "--range") else None
         )
+        if given[0] in ("--step", COST_NAMES) and "change_cost" in options.project_options:
+            hint = "the project file has a change_cost, which --cost fewest sets aside"
         raise InputError(expected=f"{option} must be asked for without {given[0]}", got="both", hint=hint)
 
 
@@ -158,16 +148,11 @@ def _build_change_options(options: argparse.Namespace, space: Space, model: Any)
         features_to_vary=options.vary or "all",
         permitted_range=parse_ranges(options.range, space),
         constraints=shared.parse_constraints(options),  # on the changes: the row itself need not satisfy them
-        cost=_build_cost(options),
+        cost=shared.build_cost(options),
         target=_build_target(options, model),
         margin=options.reached_margin,
         models=[load_model(path, options.trust, options.trust_pickle) for path in options.further_models],
     )
-
-
-def _build_cost(options: argparse.Namespace) -> Cost:
-    prices, steps = parse_price_texts(options.price), parse_step_texts(options.step)
-    return Cost(options.cost, options.scale, prices, steps, options.per_change)
 
 
 def _has_target(options: argparse.Namespace) -> bool:
@@ -239,11 +224,14 @@ def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> Command
     if options.menu:
         with show_spinner():
             menu = explainer.change_menu(row, limit=options.k, **limits, **reaching)
-        return CommandResult(str(menu), menu.to_dict, output, format_json_file(menu.to_dict()))
+        counterfactuals = [entry.counterfactual for entry in menu if entry.counterfactual is not None]
+        view = _add_guessed_roles(str(menu), options, explainer.space, counterfactuals)
+        return CommandResult(view, menu.to_dict, output, format_json_file(menu.to_dict()))
     if options.diverse is not None:
         with show_spinner():
             apart = explainer.diverse_counterfactuals(row, search.k, spread=options.diverse, **limits, **plain)
         view = render_counterfactuals(apart, nearest="each is the nearest that differs so from all above")
+        view = _add_guessed_roles(view, options, explainer.space, apart)
         return CommandResult(view, apart.to_dict, output, format_json_file(apart.to_dict()))
     if options.past:
         past = explainer.past_counterfactuals(row, search.k, **plain)
@@ -265,4 +253,17 @@ def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> Command
         document["why_none"] = reason.to_dict()
     document = add_digest({name: value for name, value in document.items() if name != DIGEST_FIELD})
     view = render_counterfactuals(found, regions or (), reason if reason is not None and reason.proven else None)
+    view = _add_guessed_roles(view, options, explainer.space, found)
     return CommandResult(view, lambda: document, output, format_json_file(document))
+
+
+def _add_guessed_roles(
+    view: str, options: argparse.Namespace, space: Space, counterfactuals: Iterable[Counterfactual]
+) -> str:
+    """The view, with what to do about changes of features that look immutable, if nobody asked for these."""
+    from ironrule.cli.render import describe_guessed_roles
+    from ironrule.cli.terminal import format_line
+
+    if options.vary is not None:
+        return view
+    return "\n".join([view, *map(format_line, describe_guessed_roles(space, counterfactuals))])

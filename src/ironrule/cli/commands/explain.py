@@ -40,6 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_row_option(parser)
     shared.add_search_options(parser)
     shared.add_rule_options(parser)
+    shared.add_change_cost_options(parser)
     text = "first a rule of at most N bounds, and a limit on its exceptions among people like past ones; 0: none"
     parser.add_argument("--most", metavar="N", type=int, help=f"{text} (default: 4 above a long proven rule)")
     text = "rows to measure that bound on, best ones that the model was not trained on (default: half of DATA)"

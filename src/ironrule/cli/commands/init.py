@@ -21,14 +21,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ironrule.cli.errors import CLI_HINTS
 from ironrule.cli.files import PICKLE_ENDINGS, load_model, parse_desired, read_data, require_file
 from ironrule.cli.output import CommandResult, check_output_path
 from ironrule.cli.project import DATA_ENDINGS, PROJECT_FILE, format_project
-from ironrule.errors import InputError
+from ironrule.errors import InputError, IronruleError, format_with_hint
+from ironrule.wording import format_count
 
 NAME, HELP = "init", "write a project file, so that other commands need less"
 MODEL_ENDINGS = (".skops", ".onnx", ".pmml", *PICKLE_ENDINGS)
 MAX_LISTED_CLASSES = 20
+MAX_DECIDED_ROWS = 1_000  # that the model is asked about, to name one that it denies
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -68,8 +71,29 @@ def run(options: argparse.Namespace) -> CommandResult:
     settings |= {"trust": trust} if trust else {}
     text = format_project(settings)
     more = " --trust-pickle" if options.trust_pickle else ""
-    view = f"{output}:\n\n{text}\nNext: ironrule inspect, ironrule explain --row 0{more}, ironrule serve{more}"
-    return CommandResult(view, lambda: {"output": str(output), **settings}, output, text)
+    denied, problem = _find_denied_row(model, data if target is None else data.drop(columns=target), desired)
+    explain = [] if denied is None else [f"ironrule explain --row {denied}{more}"]
+    following = ", ".join(["ironrule inspect", *explain, f"ironrule serve{more}"])
+    view = f"{output}:\n\n{text}\nNext: {following}" + ("" if problem is None else f"\n{problem}")
+    facts = {"output": str(output), **settings, "denied_row": denied}
+    return CommandResult(view, lambda: facts, output, text)
+
+
+def _find_denied_row(model: Any, data: Any, desired: list[str] | None) -> tuple[int | None, str | None]:
+    """The first row with the undesired outcome, among the first ones; or why there is none."""
+    from ironrule.explain.explainer import Explainer
+    from ironrule.model.categories import restore_categories
+
+    first = restore_categories(model, data.head(MAX_DECIDED_ROWS))
+    try:
+        explainer = Explainer(model, first, desired=parse_desired(desired, model), domain="seen", progress=False)
+    except IronruleError as error:
+        said = format_with_hint(error, CLI_HINTS.get(error.code, error.hint))
+        return None, f"No row can be explained yet: {said}"
+    denied = explainer.row_numbers[~explainer.outcomes]
+    if len(denied):
+        return int(denied[0]), None
+    return None, f"The model denies none of the first {format_count(len(first), 'row')}: check what is desired."
 
 
 def _write_example(options: argparse.Namespace) -> CommandResult:

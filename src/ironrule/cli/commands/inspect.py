@@ -1,6 +1,8 @@
 """ironrule inspect: the features of your data and the values they can take, as Ironrule reads them.
 
-Roles are suggested by the names of features: what looks protected or immutable, and no advice should change.
+Roles that are not declared are guessed from the names of features: what looks protected or immutable. Explanations
+suggest no change of such a feature. All else, such as ironrule counterfactual, knows declared roles alone: those of a
+file, or of ironrule.toml ([roles], then age = "immutable").
 
 Write them to a file, correct it, and pass it with --space:
 
@@ -37,9 +39,10 @@ def run(options: argparse.Namespace) -> CommandResult:
     output = check_output_path(options, OUTPUT_ENDINGS)
     data = read_data(options.data, options.target)
     space = read_space(options, data)
-    space = space.with_roles(suggest_roles(space.features))
+    guessed = suggest_roles(space.features)
+    space = space.with_roles(guessed)
     document = space.to_dict()
     as_toml = output is not None and output.suffix.lower() == ".toml"
     seen = Space.infer(data, progress=False).to_dict()
     text = to_toml(document, seen) if as_toml else format_json_file(document)
-    return CommandResult(render_space(space, len(data)), lambda: document, output, text)
+    return CommandResult(render_space(space, len(data), guessed=[*guessed]), lambda: document, output, text)

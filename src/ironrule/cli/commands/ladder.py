@@ -56,6 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_notice_options(group)
     shared.add_search_options(parser)
     shared.add_rule_options(parser)
+    shared.add_change_cost_options(parser)
     shared.add_output_option(parser, "the ladder (.json, .html or .txt)")
 
 

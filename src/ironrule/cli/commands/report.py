@@ -75,6 +75,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_row_option(parser, required=False)
     shared.add_search_options(parser)
     shared.add_rule_options(parser)
+    shared.add_change_cost_options(parser)
 
 
 def run(options: argparse.Namespace) -> CommandResult:
@@ -162,6 +163,8 @@ def _collect_reported(options: argparse.Namespace) -> _Reported:
     from ironrule.results.ladder import Ladder
 
     documents = bool(options.files) and all(path.suffix.lower() == ".json" for path in options.files)
+    if documents or any(path.is_dir() for path in options.files):
+        _refuse_change_cost(options)
     if documents and options.row is None:
         return _read_documents(options)
     if len(options.files) == 1 and options.files[0].is_dir():
@@ -185,6 +188,14 @@ def _collect_reported(options: argparse.Namespace) -> _Reported:
     if isinstance(found, Ladder):
         return _Reported([found.explanation], [], is_single=True, ladders=[found])
     return _Reported([found], [], is_single=True)
+
+
+def _refuse_change_cost(options: argparse.Namespace) -> None:
+    """Raise InputError for a cost of changes where these were found before, and are only read."""
+    if options.change_cost is not None and "change_cost" not in options.project_options:
+        expected = "a cost of changes must come with MODEL, DATA and --row: others were found when they were explained"
+        hint = "give it to ironrule explain, or with --changes to ironrule batch"
+        raise InputError(expected=expected, got="explanations from files", hint=hint, code="usage")
 
 
 def _select_row(batch: Batch, options: argparse.Namespace) -> _Reported:

@@ -30,6 +30,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-history", action="store_true", help="leave out all past rows")
     shared.add_constraint_option(group)
     shared.add_domain_option(group)
+    text = "rules must hold for these models too; they are in the file as well"
+    group.add_argument("--models", metavar="MODEL", type=Path, nargs="+", default=[], help=text)
     text = "rows to measure ladders on, best ones that the model was not trained on (default: half of DATA)"
     group.add_argument("--measure", metavar="FILE", type=Path, help=text)
     shared.add_output_option(parser, f"the explainer ({SAVED_ENDING})")

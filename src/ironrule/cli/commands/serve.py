@@ -5,6 +5,7 @@ unless --host says otherwise, and then a token is needed. A tokens file has a na
 do everything, read may read the log and check, check may check explanations. It may change while the server runs:
 
   ironrule serve --model model.skops --data loans.csv --target status --desired paid
+  ironrule serve --model credit.ironrule
   IRONRULE_TOKEN=... ironrule serve --model model.skops --data loans.csv --host 0.0.0.0 --audit postgresql://user@host/db
 """
 
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ironrule.cli import options as shared
 from ironrule.cli.commands.demo import DESIRED_CLASS, build_demo_model
 from ironrule.cli.files import require_file
-from ironrule.cli.inputs import read_files, refuse_saved_explainer
+from ironrule.cli.inputs import is_saved_explainer, read_files, require_saved_explainer
 from ironrule.cli.output import CommandResult
 from ironrule.errors import InputError, MissingExtraError, describe_value
 from ironrule.space.labels import Labels
@@ -41,7 +42,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of this command."""
     group = parser.add_argument_group("model")
     group.add_argument(
-        "--model", metavar="MODEL", type=Path, help="a fitted model: .skops, .onnx, .pmml, or .pkl if trusted"
+        "--model",
+        metavar="MODEL",
+        type=Path,
+        help="a fitted model: .skops, .onnx, .pmml, or .pkl if trusted; or a saved explainer: .ironrule (no --data)",
     )
     shared.add_desired_and_trust_options(group)
     shared.add_robustness_options(group)
@@ -170,11 +174,14 @@ def _build_demo(title: str | None) -> ServedModel:
 def _build_served_model(options: argparse.Namespace, title: str | None) -> ServedModel:
     from ironrule.server.served_model import ServedModel
 
+    if is_saved_explainer(options.model):
+        constraints = shared.parse_constraints(options)
+        path = require_saved_explainer(options)
+        return ServedModel.from_saved_file(path, title or f"{path.name}, without its model", constraints)
     if options.model is None or options.data is None:
         got = f"{'--data' if options.model is None else '--model'} alone"
         hint = "leave out both to serve the bundled data"
         raise InputError(expected="--model and --data must be given together", got=got, hint=hint)
-    refuse_saved_explainer(options.model, "the server asks the model itself")
     constraints, files = shared.parse_constraints(options), read_files(options)
     return ServedModel.from_model(
         files.model,

@@ -175,6 +175,7 @@ def build_covered_row(
         covered_by=by.row,
         rule=str(rule),
         cardinality=rule.cardinality,
+        conditions=len(rule.features),
         weight=float(weight),
         lower_bound=0.0,
         minimum=by.minimum and not bits,

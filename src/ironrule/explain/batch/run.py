@@ -27,6 +27,7 @@ from ironrule.progress import ProgressBar
 from ironrule.results.batch import Batch
 from ironrule.results.batch_folder import FolderBatchReader, lock_folder, open_batch_folder
 from ironrule.results.batch_storage import BatchRow, InMemoryBatch, StoredRow, require_parquet
+from ironrule.rule.cost import DEFAULT_COST
 
 if TYPE_CHECKING:
     from ironrule.explain.ladder import LadderOptions
@@ -59,6 +60,15 @@ class BatchOptions:
             expected = "a batch with ladders needs documents, and a search for every row"
             got = "reuse of rules" if self.reuse else "no documents"
             raise InputError(expected=expected, got=got, hint="leave that out", code="batch-ladders")
+
+    def check_change_cost(self, options: SearchOptions) -> None:
+        """Raise InputError if changes have a cost, but none are suggested, or none are kept."""
+        if options.change_cost == DEFAULT_COST or (self.changes and self.documents):
+            return
+        expected = "a cost of changes must come with a batch that keeps suggested changes"
+        got = "a batch without changes" if self.documents else "a batch without documents"
+        hint = "pass changes=True, and keep documents"
+        raise InputError(expected=expected, got=got, hint=hint, code="change-cost-without-changes")
 
 
 class BatchWriter(Protocol):

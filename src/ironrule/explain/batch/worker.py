@@ -83,7 +83,7 @@ class RowExplainer:
                 explanation = self.explainer.explain(encoded, progress=False, **self.options.to_kwargs())
                 flag.check()
                 if self.changes:
-                    explanation = self.explainer.add_changes(explanation)
+                    explanation = self.explainer.add_changes(explanation, cost=self.options.change_cost)
                 finished = build_batch_row(row, tuple(point.tolist()), explanation, self.documents)
             flag.check()
         return finished
@@ -94,7 +94,8 @@ class RowExplainer:
         ladder = self.explainer.ladder(encoded, progress=False, **kwargs)
         flag.check()
         if self.changes:
-            ladder = replace(ladder, explanation=self.explainer.add_changes(ladder.explanation))
+            explanation = self.explainer.add_changes(ladder.explanation, cost=self.options.change_cost)
+            ladder = replace(ladder, explanation=explanation)
         return build_ladder_row(row, tuple(encoded.codes.tolist()), ladder)
 
     def explain_task(self, task: Task) -> list[BatchRow]:

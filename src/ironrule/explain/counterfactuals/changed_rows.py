@@ -7,7 +7,7 @@ such rows are kept in the user's own terms, and the model is asked about them as
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +46,24 @@ def require_rows_desired(context: ExplainerContext, rows: Sequence[Row]) -> None
         return
     denied = np.flatnonzero(~ask_about_rows(context, rows)).tolist()
     require_readings(all(ask_about_rows(context, [rows[place]])[0] for place in denied))
+
+
+@dataclass(slots=True, eq=False)
+class UnconfirmedRows:
+    """Rows that the model has yet to be asked about. A pipeline takes as long for one row as for fifty."""
+
+    waiting: list[tuple[ExplainerContext, Row]] = field(default_factory=list)
+
+    def add(self, context: ExplainerContext, rows: Sequence[Row]) -> None:
+        """What was found for one row."""
+        self.waiting += [(context, row) for row in rows]
+
+    def confirm(self) -> None:
+        """Ask the model about all of them; raises ModelError if it denies one."""
+        waiting, self.waiting = self.waiting, []
+        # Contexts differ where a row has values of its own, and each has its own domains.
+        for context in {id(context): context for context, _ in waiting}.values():
+            require_rows_desired(context, [row for own, row in waiting if own is context])
 
 
 def are_permitted(query: BoxQuery, rows: Sequence[Row]) -> BoolArray:

@@ -15,7 +15,7 @@ import numpy as np
 from ironrule.errors import InputError
 from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row
 from ironrule.explain.counterfactuals.additive import NearestChanges, find_additive_changes
-from ironrule.explain.counterfactuals.changed_rows import require_rows_desired
+from ironrule.explain.counterfactuals.changed_rows import UnconfirmedRows
 from ironrule.explain.counterfactuals.costs.by_cost import find_cheapest_changes, order_by_cost
 from ironrule.explain.counterfactuals.costs.row_cost import (
     RowCost,
@@ -60,10 +60,12 @@ def find_counterfactuals(
     progress: bool | None = False,
     *,
     between_values: bool = True,
+    unconfirmed: UnconfirmedRows | None = None,
 ) -> Counterfactuals:
     """The exact search's counterfactuals, or GeCo's where it cannot read the constraints, unless it is insisted on.
 
     ``between_values``: for a target whose space keeps the values seen, numbers between them are tried all the same.
+    ``unconfirmed``: where what is found waits until the model is asked about the answers for many rows together.
     """
     if isinstance(row, EncodedRow) and (changes.target is not None or changes.cost.steps or changes.is_robust):
         row = context.space.decode_row(row.codes)  # the domains may become others
@@ -112,7 +114,10 @@ def find_counterfactuals(
     if context.narrowed:  # nothing was asked about other numbers than those seen
         found = replace(found, proven=False, resolution=0.0)
     if context.compiled_model is not None:
-        require_rows_desired(context, found.list_unasked_rows())
+        waiting = UnconfirmedRows() if unconfirmed is None else unconfirmed
+        waiting.add(context, found.list_unasked_rows())
+        if unconfirmed is None:
+            waiting.confirm()
     statistics = build_statistics(meter, name, options.seed, found.stopped)
     instance = context.space.decode_row(query.case.user_instance)
     changed = {change.feature for item in found.items for change in item.changes}
@@ -157,13 +162,16 @@ def _find_exactly(
 
 
 def _ask_final_estimator(context: ExplainerContext, query: BoxQuery) -> BoxQuery:
-    """The same query for searches that ask about many points: of a pipeline that was read, the final estimator decides,
-    on what it sees of every value. The model itself confirms the answer.
+    """The same query for searches that ask about many points: of a pipeline that was read, the final estimator decides
+    and gives scores, on what it sees of every value. The model itself confirms the answer.
     """
     if context.is_robust:
         return query
-    quick = embed_model(context.point_model, context.reduced, query.case.user_instance)
-    return replace(query, case=replace(query.case, model=quick))
+    case = replace(query.case, model=embed_model(context.point_model, context.reduced, query.case.user_instance))
+    estimator = None if context.compiled_model is None else context.compiled_model.final_estimator
+    if estimator is not None and estimator.score is not None:
+        case = replace(case, scoring_model=estimator)
+    return replace(query, case=case)
 
 
 def _extend_to_steps(context: ExplainerContext, row: Any, cost: Cost) -> ExplainerContext:

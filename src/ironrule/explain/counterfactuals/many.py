@@ -23,6 +23,7 @@ from ironrule.explain.batch.run import (
 )
 from ironrule.explain.batch.worker import Task
 from ironrule.explain.context import EncodedRow, ExplainerContext
+from ironrule.explain.counterfactuals.changed_rows import UnconfirmedRows
 from ironrule.explain.counterfactuals.find import find_counterfactuals
 from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.options import SearchOptions
@@ -44,12 +45,15 @@ class CounterfactualFinder:
         """The counterfactuals of several rows, in one thread: the cores share out rows. Raises KeyboardInterrupt if
         one of the searches was interrupted.
         """
-        finished = []
+        finished, unconfirmed = [], UnconfirmedRows()
         with use_one_core(), use_interrupt_flag(get_interrupt_flag() or InterruptFlag()) as flag:
             for row, point in zip(*task, strict=True):
-                found = find_counterfactuals(self.context, EncodedRow(point), self.options, self.changes)
+                found = find_counterfactuals(
+                    self.context, EncodedRow(point), self.options, self.changes, unconfirmed=unconfirmed
+                )
                 flag.check()
                 finished.append(CounterfactualsRow.from_counterfactuals(row, found))
+            unconfirmed.confirm()
         return finished
 
 

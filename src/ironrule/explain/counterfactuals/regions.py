@@ -381,7 +381,7 @@ class _RegionBuilder:
     def _round(self, part: Component) -> Component:
         """A bound as people write numbers, never further out, and never past the counterfactual's own value."""
         feature = self.context.space[part.feature]
-        if not feature.interval or feature.has_only_integers or part.op == "==":
+        if not feature.interval or feature.has_only_integers or part.op == "==" or part.reading != "bound":
             return part
         exact, own = float(part.value), float(self.values[part.feature])
         step = RESOLUTION * (feature.values[-1] - feature.values[0])

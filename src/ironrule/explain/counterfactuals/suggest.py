@@ -19,7 +19,7 @@ from ironrule.errors import ConstraintError, ModelError
 from ironrule.explain.context import EncodedRow, ExplainerContext
 from ironrule.explain.counterfactuals.additive import find_additive_changes
 from ironrule.explain.counterfactuals.changed_rows import require_rows_desired
-from ironrule.explain.counterfactuals.costs.row_cost import check_cost_names
+from ironrule.explain.counterfactuals.costs.row_cost import check_cost_names, list_price_constraints
 from ironrule.explain.counterfactuals.find import find_counterfactuals
 from ironrule.explain.counterfactuals.nearest import (
     describe_changes,
@@ -61,7 +61,8 @@ def suggest_changes(
     budget = Budget(MAX_EVALUATIONS, min(MAX_SECONDS, MAX_SECONDS if seconds is None else seconds))
     limits = list_limits(context)
     guessed = _select_kept(context, list_guessed_constraints(context))
-    constraints = (*context.change_constraints, *guessed)
+    forbidden = _select_kept(context, list_price_constraints(cost))
+    constraints = (*context.change_constraints, *guessed, *forbidden)
     try:
         if not cost.is_usual:
             return _suggest_by_cost(context, instance, SearchOptions(k=k, budget=budget, seed=seed), guessed, cost)
@@ -80,10 +81,10 @@ def suggest_changes(
     except ModelError as error:
         if error.code != UNDECIDED:
             raise
-        return SuggestedChanges((), proven=False, complete=False, limits=limits)  # only the model itself could say
+        return SuggestedChanges((), proven=False, complete=False, limits=limits, cost=cost)  # only the model could say
     proven = found.proven or found.proven_count > 0
     shown = found.items[: found.proven_count] if proven else found.items
-    return SuggestedChanges(shown, proven, complete=found.proven, limits=limits, resolution=found.resolution)
+    return SuggestedChanges(shown, proven, complete=found.proven, limits=limits, resolution=found.resolution, cost=cost)
 
 
 def _suggest_by_cost(

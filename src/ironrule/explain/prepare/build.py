@@ -41,6 +41,7 @@ from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.sources import as_source
 from ironrule.space.space import Space, as_constraint
 from ironrule.space.table import Table, read_table
+from ironrule.space.text_in_numbers import name_text_in_numbers
 
 if TYPE_CHECKING:
     from ironrule.backends.network.engine import BoundEngine
@@ -57,13 +58,18 @@ def build_context(
     declared = _declare_space(arguments, row_store, progress)
     if isinstance(row_store, OnDiskRows):
         row_store.encode(declared.space, progress)  # first of all: a value of any row that does not fit is refused here
-    prepared = _prepare_model(arguments, row_store, declared, engine=engine, progress=progress, warn=warn)
+    in_memory = isinstance(row_store, InMemoryRows)
+    with name_text_in_numbers(row_store.table, has_row_numbers=in_memory):
+        prepared = _prepare_model(arguments, row_store, declared, engine=engine, progress=progress, warn=warn)
     whole, exact, model_set = prepared.refined.space, prepared.exact, prepared.model_set
     cache_key = None
-    if not isinstance(row_store, InMemoryRows):
+    if not in_memory:
         model_hash = None if exact.compiled_model is None else exact.compiled_model.fingerprint
         cache_key = build_cache_key(arguments.models, model_hash, whole, arguments.target)
-    history, outcomes = _build_history(whole, row_store, prepared.codes, model_set, key=cache_key, progress=progress)
+    with name_text_in_numbers(row_store.table, has_row_numbers=in_memory):
+        history, outcomes = _build_history(
+            whole, row_store, prepared.codes, model_set, key=cache_key, progress=progress
+        )
     breakpoints = None
     if prepared.has_intervals:
         breakpoints = find_breakpoints(declared.without_constraints, whole, row_store.breakpoints)

@@ -26,7 +26,7 @@ from ironrule.arrays import AnyArray
 from ironrule.errors import InputError, StorageError, build_format_error, describe_value
 from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
 
-FILE_FORMAT = 1
+FILE_FORMAT, SEVERAL_MODELS_FORMAT = 1, 2  # the second has further models
 KIND = "ironrule explainer"
 MANIFEST, EXPLAINER = "manifest.json", "explainer.json"
 ARRAY_TYPES = ("f8", "f4", "i8", "i4", "u4", "u2", "u1")
@@ -91,7 +91,12 @@ def build_damage_error(expected: str, got: object) -> InputError:
 
 
 def write_archive(
-    path: Path, about: Mapping[str, Any], document: Mapping[str, Any], pool: ArrayPool, overwrite: bool = False
+    path: Path,
+    about: Mapping[str, Any],
+    document: Mapping[str, Any],
+    pool: ArrayPool,
+    overwrite: bool = False,
+    several: bool = False,
 ) -> None:
     """Write a file; raises StorageError if that is not possible, InputError if it exists and may not be replaced."""
     if path.exists() and not overwrite:
@@ -103,7 +108,8 @@ def write_archive(
         np.lib.format.write_array(buffer, array.astype(f"<{kind}", copy=False), version=(1, 0), allow_pickle=False)
         parts[f"arrays/{kind}.npy"] = buffer.getvalue()
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in parts.items()}
-    manifest = add_digest({"kind": KIND, "format": FILE_FORMAT, **about, "parts": digests})
+    file_format = SEVERAL_MODELS_FORMAT if several else FILE_FORMAT
+    manifest = add_digest({"kind": KIND, "format": file_format, **about, "parts": digests})
     temporary = path.with_name(f"{path.name}.part")
     try:
         with zipfile.ZipFile(temporary, "w") as archive:
@@ -138,7 +144,7 @@ def _read_parts(archive: zipfile.ZipFile) -> StoredParts:
     manifest = _parse_json(_read_entry(archive, entries[MANIFEST]), MANIFEST)
     if not isinstance(manifest, dict) or manifest.get("kind") != KIND:
         raise build_damage_error(f"the kind {KIND!r} in its manifest", "another")
-    if manifest.get("format") != FILE_FORMAT:
+    if manifest.get("format") not in (FILE_FORMAT, SEVERAL_MODELS_FORMAT):
         raise build_format_error("a saved explainer", FILE_FORMAT, manifest.get("format"), "save the explainer again")
     if manifest.get(DIGEST_FIELD) != compute_digest(manifest):
         raise InputError("digest mismatch: the manifest was modified after it was written", code="digest-mismatch")

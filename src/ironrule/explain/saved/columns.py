@@ -10,7 +10,7 @@ range and not for those outside, it counts inside alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,22 +30,24 @@ from ironrule.model.readers.library_class import get_library_class_name
 from ironrule.model.readers.registry import get_input_conversion
 from ironrule.model.saved_model import NumberFormula, SavedColumn, SavedTransform
 from ironrule.space.feature import Feature
+from ironrule.space.layout import Layout
 
 PROBES = 48  # numbers inside the range, and half as many outside, that a formula is tried on
 MAX_SINGLE_INTEGER = 2.0**24  # up to here float32 holds every whole number
 FAR = (0.01, 0.5, 3.0, 100.0)  # how far outside, by the range
 
 
-def describe_transform(context: ExplainerContext) -> SavedTransform:
-    """How what the model sees follows from a table; raises NotStorable if that cannot be said column by column."""
+def describe_transform(context: ExplainerContext, place: int = 0) -> SavedTransform:
+    """How what a model sees follows from a table; raises NotStorable if that cannot be said column by column."""
     assert context.compiled_model is not None
-    model, read, layout = context.arguments.models[0], context.compiled_model.reads[-1], context.model.primary.layout
+    model, read = context.arguments.models[place], context.compiled_model.reads[place]
+    layout = context.model.black_boxes[place].layout
     transform, final = split_pipeline(model)
     steps = transform if isinstance(transform, TransformerSteps) else None
     unordered = find_unordered_columns(transform, len(layout.names))
     if isinstance(transform, SavedTransform):  # an explainer that was loaded, and is saved again
         return transform
-    probed = _probe_columns(context, steps, final)
+    probed = _probe_columns(context, model, steps, final)
     formulas = [NumberFormula(), NumberFormula(single=True)]
     formulas += list(dict.fromkeys(_list_formulas(steps.transformers))) if steps is not None else []
     described = _DescribedModel(
@@ -168,7 +170,7 @@ def _to_numbers(seen: AnyArray) -> Float64Array | None:
 
 
 def _probe_columns(
-    context: ExplainerContext, steps: TransformerSteps | None, final: Any
+    context: ExplainerContext, model: Any, steps: TransformerSteps | None, final: Any
 ) -> tuple[dict[int, _Probed], dict[int, _Probed]]:
     """What the model sees of numbers inside the ranges of all features, and outside of them."""
     features = context.space.features
@@ -177,7 +179,11 @@ def _probe_columns(
     inside, outside = (
         {j: _draw_numbers(context, features[j], outside, rng) for j in numeric} for outside in (False, True)
     )
-    return _look_through(context, steps, final, inside), _look_through(context, steps, final, outside)
+    layout = make_layout_builder(model, context.table)
+    return (
+        _look_through(context, layout, steps, final, numbers=inside),
+        _look_through(context, layout, steps, final, numbers=outside),
+    )
 
 
 def _draw_numbers(context: ExplainerContext, feature: Feature, outside: bool, rng: np.random.Generator) -> list[Any]:
@@ -195,7 +201,11 @@ def _draw_numbers(context: ExplainerContext, feature: Feature, outside: bool, rn
 
 
 def _look_through(
-    context: ExplainerContext, steps: TransformerSteps | None, final: Any, numbers: dict[int, list[Any]]
+    context: ExplainerContext,
+    layout: Callable[[Sequence[Feature]], Layout],
+    steps: TransformerSteps | None,
+    final: Any,
+    numbers: dict[int, list[Any]],
 ) -> dict[int, _Probed]:
     """What the model sees of these numbers, all features at once; of none where the preprocessing refuses them."""
     numbers = {j: listed for j, listed in numbers.items() if listed}
@@ -210,7 +220,7 @@ def _look_through(
     for j, listed in numbers.items():
         points[:, j] = np.minimum(np.arange(rows), len(listed) - 1)
     try:
-        laid = make_layout_builder(context.arguments.models[0], context.table)(features)
+        laid = layout(features)
         seen = compute_model_input(steps, laid.decode(points), get_input_conversion(final), laid.names)
     except Exception:  # whatever the user's preprocessing raises: then nothing is known of these numbers
         return {j: _Probed(np.array(listed, dtype=np.float64), None) for j, listed in numbers.items()}

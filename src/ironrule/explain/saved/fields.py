@@ -27,6 +27,7 @@ from ironrule.model.readers.interpret_models import CategoryBins, ContinuousBins
 from ironrule.model.readers.lightgbm_models import LightGBMCategorySplit, LightGBMThresholdSplit, make_lightgbm_split
 from ironrule.model.readers.sklearn_additive import (
     IdentityShape,
+    PresentNumberShape,
     ScaledShape,
     SquaredDistanceShape,
     StepShape,
@@ -228,6 +229,7 @@ STORED_CLASSES: dict[type, tuple[tuple[str, FieldKind], ...]] = {
     ComponentSplit: (("column", INT), ("component", COMPONENT)),
     ScaledShape: (("factor", FLOAT), ("shape", OBJECT), ("limit", FLOAT)),
     IdentityShape: (),
+    PresentNumberShape: (),
     UnitIntervalShape: (),
     SquaredDistanceShape: (("centre", FLOAT),),
     StepShape: (("threshold", FLOAT),),
@@ -253,7 +255,7 @@ SPLITS = (
 )
 CONTRIBUTIONS = (ScaledShape, NegatedContribution, ListedContribution)
 LOCATORS = (ContinuousBins, CategoryBins, BinLocator)
-SHAPES = (IdentityShape, UnitIntervalShape, SquaredDistanceShape, StepShape, TableShape)
+SHAPES = (IdentityShape, PresentNumberShape, UnitIntervalShape, SquaredDistanceShape, StepShape, TableShape)
 PARTS: dict[tuple[type, str], tuple[type, ...]] = {  # what an object inside an object may be
     (LookupSplit, "lookup"): (Lookup,),
     (Lookup, "locate"): LOCATORS,

@@ -79,11 +79,12 @@ def _build(parts: StoredParts, model: Any, device: str | None, progress: bool | 
     document = parts.document
     space = Space.from_dict(require_object(document["space"]))
     target = DecisionTarget.from_dict(require_object(document["decision"]))
-    saved = _read_model(document, parts, space, target) if model is None else None
+    saved = _read_models(document, parts, space, target) if model is None else ()
+    attached = tuple(model) if isinstance(model, (list, tuple)) else (model,)
     rows = _read_rows(document, parts, space, asks_model=model is not None)
     measure = _read_measure(document, parts, rows)
     arguments = ExplainerArguments(
-        models=(saved if model is None else model,),
+        models=saved or attached,
         target=target,
         space=space,
         constraints=tuple(parse_constraint(require_text(text)) for text in require_list(document["constraints"])),
@@ -98,12 +99,14 @@ def _build(parts: StoredParts, model: Any, device: str | None, progress: bool | 
     return context
 
 
-def _require_same(context: ExplainerContext, parts: StoredParts, rows: SavedRows, saved: SavedModel | None) -> None:
+def _require_same(
+    context: ExplainerContext, parts: StoredParts, rows: SavedRows, saved: tuple[SavedModel, ...]
+) -> None:
     """Raise ModelError unless the explainer is the one that was saved."""
     manifest = parts.manifest
-    if saved is not None and context.compiled_model is None:
+    if saved and context.compiled_model is None:
         raise build_damage_error("the reading of a model", context.unreadable_reason)
-    if saved is None and rows.outcomes is not None and not np.array_equal(context.outcomes, rows.outcomes):
+    if not saved and rows.outcomes is not None and not np.array_equal(context.outcomes, rows.outcomes):
         count = int((context.outcomes != rows.outcomes).sum())
         raise ModelError(
             expected="the model must be the one that the explainer was saved with",
@@ -122,29 +125,42 @@ def _require_same(context: ExplainerContext, parts: StoredParts, rows: SavedRows
             hint="attach the model that was saved, or save the explainer again with this version of ironrule",
             code="model-mismatch",
         )
-    if saved is not None and has_rows:
+    if saved and has_rows:
         _check_outcomes(context, saved)
 
 
-def _check_outcomes(context: ExplainerContext, saved: SavedModel) -> None:
-    """Raise InputError if the outcomes of past rows are not what the reading says, as far as it says anything."""
+def _check_outcomes(context: ExplainerContext, saved: tuple[SavedModel, ...]) -> None:
+    """Raise InputError if the outcomes of past rows are not what the readings say, as far as they say anything."""
     points = context.history.codes.points(slice(0, CHECKED_ROWS))
-    possible, sure = saved.decide(saved.transform(context.model.primary.layout.decode(points)))
-    outcomes = context.outcomes[:CHECKED_ROWS]
-    if (outcomes & ~possible).any() or (sure & ~outcomes).any():
+    boxes = zip(saved, context.model.black_boxes, strict=True)
+    decided = [model.decide(model.transform(box.layout.decode(points))) for model, box in boxes]
+    together = [np.any(some, axis=0) for some in zip(*decided, strict=True)]
+    own, joint = context.outcomes[:CHECKED_ROWS], context.history.outcomes[:CHECKED_ROWS]
+    wrong = [
+        (outcomes & ~possible) | (sure & ~outcomes)
+        for outcomes, (possible, sure) in ((own, decided[0]), (joint, together))
+    ]
+    if np.any(wrong):
         raise build_damage_error("the outcomes that its reading of the model gives", "others")
 
 
-def _read_model(document: Mapping[str, Any], parts: StoredParts, space: Space, target: DecisionTarget) -> SavedModel:
-    """The model as it was read; raises ModelError if the file has no reading."""
+def _read_models(
+    document: Mapping[str, Any], parts: StoredParts, space: Space, target: DecisionTarget
+) -> tuple[SavedModel, ...]:
+    """The models as they were read; raises ModelError if the file has no reading."""
     if document["model"] is None:
         reason = document["unreadable_reason"]
         raise ModelError(
             f"this explainer can only be opened with its model, of which there is no reading: {reason}",
-            hint="Explainer.load(path, model=model)",
+            hint="Explainer.load(path, model=model), or model=[...] if it has several",
             code="model-required",
         )
-    given = require_object(document["model"])
+    further = map(require_object, require_list(document.get("further_models", [])))
+    return tuple(_read_model(one, parts, space, target) for one in (require_object(document["model"]), *further))
+
+
+def _read_model(given: Mapping[str, Any], parts: StoredParts, space: Space, target: DecisionTarget) -> SavedModel:
+    """One model."""
     names = tuple(map(require_text, require_list(given["names"])))
     if len(set(names)) < len(names) or not set(names) <= set(space.columns):
         raise build_damage_error("columns of the space", describe_value(names))
@@ -229,11 +245,12 @@ def _read_rows(document: Mapping[str, Any], parts: StoredParts, space: Space, as
     kind = require_text(table["kind"])
     history = document["history"]
     codes = EncodedTable(tuple(np.zeros(0, dtype=np.uint8) for _ in space.features))
-    outcomes = numbers = None
+    outcomes = numbers = together = None
     count = 0
     if history is not None:
         codes = _read_codes(history["codes"], parts, space.features)
         outcomes, count = _read_flags(history["outcomes"], parts, len(codes)), require_int(history["row_count"])
+        together = _read_flags(history["together"], parts, len(codes)) if "together" in history else None
         numbers = None if history["row_numbers"] is None else parts.get_array(history["row_numbers"], "i8")
         _check_row_numbers(numbers, len(codes), count)
     points = build_sample_points(space.features, codes)
@@ -250,6 +267,7 @@ def _read_rows(document: Mapping[str, Any], parts: StoredParts, space: Space, as
         row_numbers=numbers,
         row_count=count,
         asks_model=asks_model,
+        together=together,
         types=types,
         table_kind=kind,
     )
@@ -266,9 +284,10 @@ def _check_row_numbers(numbers: Any, rows: int, count: int) -> None:
 
 
 def _read_column_type(given: Any) -> ColumnType:
-    name, dtype, categories, is_ordered = require_list(given)
+    name, dtype, categories, is_ordered, *native = require_list(given)
     kinds = None if categories is None else tuple(map(read_value, require_list(categories)))
-    return ColumnType(require_text(name), require_text(dtype), kinds, require_flag(is_ordered))
+    own = require_text(native[0]) if native else None
+    return ColumnType(require_text(name), require_text(dtype), kinds, require_flag(is_ordered), own)
 
 
 def _read_codes(given: Any, parts: StoredParts, features: Sequence[Feature]) -> EncodedTable:

@@ -1,12 +1,13 @@
 """The past rows of a saved explainer, or a table without any that says what its columns hold.
 
 Rows are codes, as everywhere in the engine. A model of the user's own that is attached again is asked in his own kind
-of table: a small one with every value is built again, in pandas or as an array.
+of table: a small one with every value is built again, in pandas, polars or Arrow, or as an array.
 """
 
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ import numpy as np
 from ironrule.arrays import AnyArray, BoolArray, Int64Array, Points
 from ironrule.errors import InputError, MissingExtraError
 from ironrule.explain.row_store import OutcomeSource
+from ironrule.model.blackbox import ModelSet
 from ironrule.space.codes import EncodedTable
 from ironrule.space.feature import Feature, Value
 from ironrule.space.space import Space
@@ -26,12 +28,15 @@ SAMPLE_ROWS = 256  # past rows in the small table
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """What a column of the user's table was: its NumPy type, or pandas' name of it, and its categories, if any."""
+    """What a column of the user's table was: its NumPy type, or pandas' name of it, and its categories, if any.
+    ``native`` is the name of its type in polars or Arrow.
+    """
 
     name: str
     dtype: str
     categories: tuple[Value, ...] | None = None
     is_ordered: bool = False
+    native: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +73,7 @@ class SavedRows:
     row_numbers: Int64Array | None
     row_count: int
     asks_model: bool = False
+    together: BoolArray | None = None  # of several models, which rows one of them desires
     types: tuple[ColumnType, ...] = ()  # of the user's own table, and its kind
     table_kind: str = "array"
 
@@ -92,7 +98,7 @@ class SavedRows:
             return np.zeros(0, dtype=np.bool_)
         if self.asks_model or self.outcomes is None:
             return source.decide_rows(codes, progress)
-        return self.outcomes
+        return self.together if self.together is not None and isinstance(source, ModelSet) else self.outcomes
 
 
 def build_sample_points(features: Sequence[Feature], codes: EncodedTable) -> Points:
@@ -125,13 +131,71 @@ def build_user_table(
         except ImportError:
             raise MissingExtraError("pandas", "pandas", "a model that takes pandas tables") from None
         table = read_table(pd.DataFrame({one.name: _build_series(pd, entries[one.name], one) for one in types}))
+    elif kind in ("polars", "pyarrow"):
+        build = _build_polars_table if kind == "polars" else _build_arrow_table
+        try:
+            table = read_table(build(entries, types))
+        except ImportError:
+            extra = "polars" if kind == "polars" else "parquet"
+            raise MissingExtraError(kind, extra, f"a model that takes {kind} tables") from None
     else:
         raise InputError(
-            expected="a model can be attached to a saved explainer of a pandas table or a NumPy array",
+            expected="a model can be attached to a saved explainer of a pandas, polars or Arrow table or a NumPy array",
             got=f"one of a {kind} table",
             hint="build a new Explainer from the model and the data",
         )
     return Table(table.native, table.names, table.frame, real_rows=max(rows, 1))
+
+
+POLARS_TYPES = (
+    *("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64"),
+    *("Boolean", "String", "Categorical", "Date"),
+)
+
+
+DICTIONARY_TYPE = re.compile(r"dictionary<values=(?P<values>[^,]+), indices=(?P<indices>[^,]+), ordered=[01]>")
+
+
+def _build_polars_table(entries: Mapping[str, list[Any]], types: Sequence[ColumnType]) -> Any:
+    """A polars table, of columns of the types that they had; of other types polars finds one that holds the values."""
+    import polars as pl
+
+    columns = []
+    for one in types:
+        values, name = entries[one.name], (one.native or "").partition("(")[0]
+        kind: Any = None
+        if name == "Enum" and one.categories is not None:
+            kind = pl.Enum(list(one.categories))
+        elif name in POLARS_TYPES:
+            kind = getattr(pl, name)
+        columns.append(pl.Series(one.name, values, dtype=kind, strict=False))
+    return pl.DataFrame(columns)
+
+
+def _build_arrow_table(entries: Mapping[str, list[Any]], types: Sequence[ColumnType]) -> Any:
+    """An Arrow table in the same way."""
+    import pyarrow as pa
+
+    columns = {}
+    for one in types:
+        values, name = entries[one.name], one.native or ""
+        found = DICTIONARY_TYPE.fullmatch(name)
+        if found is None or one.categories is None:
+            columns[one.name] = pa.array(values, type=_find_arrow_type(pa, name))
+            continue
+        listed = pa.array(list(one.categories), type=_find_arrow_type(pa, found["values"]))
+        places = {value: place for place, value in enumerate(one.categories)}
+        indices = pa.array([places.get(value) for value in values], type=_find_arrow_type(pa, found["indices"]))
+        columns[one.name] = pa.DictionaryArray.from_arrays(indices, listed, ordered=one.is_ordered)
+    return pa.table(columns)
+
+
+def _find_arrow_type(pa: Any, name: str) -> Any:
+    """The type of this name; None, with which Arrow finds one itself, for those that have parameters."""
+    try:
+        return pa.type_for_alias(name)
+    except ValueError:
+        return None
 
 
 def _list_entries(features: Sequence[Feature], types: Sequence[ColumnType], points: Points) -> dict[str, list[Any]]:

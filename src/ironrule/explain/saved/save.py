@@ -37,16 +37,9 @@ def save_explainer(context: ExplainerContext, path: Any, history: bool, overwrit
         raise InputError(expected="path must name a file, such as 'credit.ironrule'", got=describe_value(path))
     if not isinstance(history, bool):
         raise InputError(expected="history must be True or False", got=describe_value(history))
-    if len(context.arguments.models) > 1:
-        raise InputError(
-            expected="an explainer must have a single model to be saved",
-            got=f"{len(context.arguments.models)} models",
-            hint="save one explainer per model",
-            code="not-storable",
-        )
     written, pool, target = Path(path), ArrayPool(), context.target
     seen = list_seen_values(context)
-    model, unreadable = _write_model(context, pool)
+    models, unreadable = _write_models(context, pool)
     document = {
         "decision": target.to_dict(),
         "domain": context.arguments.domain,
@@ -54,7 +47,8 @@ def save_explainer(context: ExplainerContext, path: Any, history: bool, overwrit
         "guesses": _write_guesses(context),
         "space": seen.to_dict(),
         "table": _write_table(context),
-        "model": model,
+        "model": models[0] if models else None,
+        **({"further_models": models[1:]} if models[1:] else {}),
         "unreadable_reason": unreadable,
         "history": _write_history(context, seen, pool) if history else None,
         "measured": _write_measured(context, pool) if history else None,
@@ -72,41 +66,45 @@ def save_explainer(context: ExplainerContext, path: Any, history: bool, overwrit
         to_canonical_json(document["space"])
     except ValueError as error:
         raise InputError(f"the space cannot be written: {error}", code="not-storable") from None
-    write_archive(written, about, document, pool, overwrite)
+    write_archive(written, about, document, pool, overwrite, several=len(context.arguments.models) > 1)
     return written
 
 
-def _get_model_name(context: ExplainerContext) -> str:
-    """The class of the model that the user built the explainer with."""
-    model = context.arguments.models[0]
+def _get_model_name(context: ExplainerContext, place: int = 0) -> str:
+    """The class of a model that the user built the explainer with."""
+    model = context.arguments.models[place]
     if isinstance(model, SavedModel):
         return model.name
     return f"{type(model).__module__.partition('.')[0]}.{type(model).__qualname__}"
 
 
-def _write_model(context: ExplainerContext, pool: ArrayPool) -> tuple[dict[str, Any] | None, str | None]:
-    """The reading of the model, or why there is none: then the model itself is needed to open the file."""
+def _write_models(context: ExplainerContext, pool: ArrayPool) -> tuple[list[dict[str, Any]], str | None]:
+    """The readings of the models, or why there are none: then the models themselves are needed to open the file."""
     if context.compiled_model is None:
-        return None, context.unreadable_reason
+        return [], context.unreadable_reason
     if context.target.margin:
-        return None, "its rules hold under a margin, for which it is asked in two ways"
-    read = context.compiled_model.reads[-1]
+        return [], "its rules hold under a margin, for which it is asked in two ways"
     try:
-        transform = describe_transform(context)
-        form = write_normal_form(read.normal_form, [column.seen for column in transform.columns], pool)
-        model = {
-            "name": _get_model_name(context),
-            "undesired_name": context.model.primary.decision.undesired_name,
-            "form": form,
-            "names": list(transform.names),
-            "dtype": transform.dtype,
-            "unordered": [[place, reason] for place, reason in transform.unordered.items()],
-            "columns": [_write_column(column, transform, pool) for column in transform.columns],
-            "categories": _write_categories(context),
-        }
+        return [_write_model(context, place, pool) for place in range(len(context.arguments.models))], None
     except NotStorable as reason:
-        return None, str(reason)
-    return model, None
+        return [], str(reason)
+
+
+def _write_model(context: ExplainerContext, place: int, pool: ArrayPool) -> dict[str, Any]:
+    """The reading of one model."""
+    assert context.compiled_model is not None
+    transform = describe_transform(context, place)
+    read = context.compiled_model.reads[place]
+    return {
+        "name": _get_model_name(context, place),
+        "undesired_name": context.model.black_boxes[place].decision.undesired_name,
+        "form": write_normal_form(read.normal_form, [column.seen for column in transform.columns], pool),
+        "names": list(transform.names),
+        "dtype": transform.dtype,
+        "unordered": [[column, reason] for column, reason in transform.unordered.items()],
+        "columns": [_write_column(column, transform, pool) for column in transform.columns],
+        "categories": _write_categories(context, place),
+    }
 
 
 def _write_column(column: SavedColumn, transform: SavedTransform, pool: ArrayPool) -> dict[str, Any]:
@@ -143,8 +141,8 @@ def _write_formula(formula: NumberFormula) -> dict[str, Any]:
     return {"kind": formula.kind, "numbers": numbers, "single": formula.single, "ends": ends}
 
 
-def _write_categories(context: ExplainerContext) -> dict[str, Any]:
-    lists = find_category_lists(context.arguments.models[0], context.table.names)
+def _write_categories(context: ExplainerContext, place: int) -> dict[str, Any]:
+    lists = find_category_lists(context.arguments.models[place], context.table.names)
     return {
         name: {"values": [write_value(value) for value in kept.values], "as_pandas": kept.as_pandas}
         for name, kept in lists.items()
@@ -180,6 +178,7 @@ def _write_table(context: ExplainerContext) -> dict[str, Any]:
                 one.dtype,
                 None if one.categories is None else [write_value(value) for value in one.categories],
                 one.is_ordered,
+                *([] if one.native is None else [one.native]),
             ]
             for one in types
         ],
@@ -191,7 +190,15 @@ def _describe_type(table: Table, name: str) -> ColumnType:
     if table.frame is None:
         return ColumnType(name, table.native[:, table.names.index(name)].dtype.str)
     if not table.frame.implementation.is_pandas():
-        return ColumnType(name, table.column(name).values.dtype.str)
+        own = table.native[name]
+        kind = own.type if table.frame.implementation.is_pyarrow() else own.dtype
+        categories = None
+        if type(kind).__name__ == "Enum":
+            categories = tuple(kind.categories.to_list())
+        elif str(kind).startswith("dictionary"):
+            categories = tuple(own.unify_dictionaries().chunk(0).dictionary.to_pylist())
+        plain = table.column(name).values.dtype.str
+        return ColumnType(name, plain, categories, bool(getattr(kind, "ordered", False)), native=str(kind))
     dtype = table.native[name].dtype
     if isinstance(dtype, np.dtype):
         return ColumnType(name, dtype.str)
@@ -205,10 +212,11 @@ def _write_history(context: ExplainerContext, seen: Space, pool: ArrayPool) -> d
     if len(codes) == 0:
         return None
     rows = context.row_numbers
-    measure = context.arguments.measure
+    measure, several = context.arguments.measure, len(context.arguments.models) > 1
     return {
         "codes": _write_codes(codes.recode(context.space.features, seen.features), pool),
         "outcomes": pool.add(np.ascontiguousarray(outcomes)),
+        **({"together": pool.add(np.ascontiguousarray(context.history.outcomes))} if several else {}),
         "row_numbers": None if rows is None else pool.add(rows.astype(np.int64)),
         "row_count": context.row_count,
         "measured": pool.add(np.ascontiguousarray(measure)) if is_mask(measure) else None,

@@ -1,4 +1,5 @@
-"""The models of PMML, and what each of them answers: trees, regressions, scorecards, and ensembles and chains of these.
+"""The models of PMML, and what each of them answers: trees, regressions (general ones too), scorecards, and ensembles
+and chains of these.
 
 An answer is a number per row, or a row of probabilities with the label that was chosen. A model that gives no answer
 for a row (no branch is taken, no attribute of a characteristic holds) raises ModelError. All is computed in double
@@ -7,15 +8,19 @@ precision, in the order of the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
 from ironrule.arrays import AnyArray, Float64Array, IntpArray
 from ironrule.errors import ModelError
-from ironrule.model.pmml.predicates import TRUE, UNKNOWN, Predicate
+from ironrule.model.pmml.fields import find_missing
+from ironrule.model.pmml.links import LINKS
+from ironrule.model.pmml.predicates import TRUE, UNKNOWN, ConstantPredicate, Predicate
+
+SUMS = ("sum", "weightedSum")  # ensembles whose answers are added up
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,17 +138,42 @@ class CategoricalPredictor:
 
 
 @dataclass(frozen=True, slots=True)
+class ProductPredictor:
+    """An interaction: a coefficient times powers of columns, where columns have certain values (elsewhere 0)."""
+
+    coefficient: float
+    powers: tuple[tuple[int, int], ...]  # columns with their exponents
+    values: tuple[tuple[int, str | float], ...] = ()  # columns with the values that they must have
+    line: int = 0
+
+    @property
+    def columns(self) -> set[int]:
+        """The columns that it looks at."""
+        return {column for column, _ in (*self.powers, *self.values)}
+
+
+@dataclass(frozen=True, slots=True)
 class RegressionTable:
-    """An intercept and predictors; of which class, in a classification."""
+    """An intercept and predictors; of which class, in a classification.
+
+    A missing number leaves no answer; a missing category adds nothing, or with ``needs_all`` leaves no answer either.
+    """
 
     intercept: float
     numeric: tuple[NumericPredictor, ...]
     categorical: tuple[CategoricalPredictor, ...]
     target: int
     line: int
+    products: tuple[ProductPredictor, ...] = ()
+    needs_all: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is 0 for every row."""
+        return not (self.numeric or self.categorical or self.products or self.intercept)
 
     def sum_up(self, columns: Sequence[AnyArray], count: int) -> Float64Array:
-        """The sums for all rows; a missing number leaves no answer, a missing category adds nothing."""
+        """The sums for all rows."""
         total = np.full(count, self.intercept)
         with np.errstate(over="ignore", invalid="ignore"):
             for one in self.numeric:
@@ -151,63 +181,65 @@ class RegressionTable:
             for each in self.categorical:
                 hits = np.asarray(columns[each.column] == each.value, dtype=np.bool_)
                 total = total + np.where(hits, each.coefficient, 0.0)
+            for product in self.products:
+                total = total + self._multiply(product, columns)
+        if self.needs_all:
+            for place in {one.column for one in self.categorical}.union(*(one.columns for one in self.products)):
+                total[find_missing(columns[place])] = np.nan
         if not np.isfinite(total).all():
             row = int(np.flatnonzero(~np.isfinite(total))[0])
             raise_no_prediction(row, f"the regression in line {self.line} gets a missing or too large number")
         return np.asarray(total)
 
+    @staticmethod
+    def _multiply(product: ProductPredictor, columns: Sequence[AnyArray]) -> Float64Array:
+        value: AnyArray = np.full(len(columns[0]), product.coefficient)
+        for place, exponent in product.powers:
+            value = value * columns[place] ** exponent
+        for place, wanted in product.values:
+            value = np.where(np.asarray(columns[place] == wanted, dtype=np.bool_), value, 0.0)
+        return value
+
 
 @dataclass(frozen=True, slots=True)
 class RegressionModel:
-    """Linear sums and how they become an answer."""
+    """Sums and how they become an answer."""
 
     tables: tuple[RegressionTable, ...]
-    normalization: str  # none, logit, softmax, exp
+    normalization: str  # softmax, or one of LINKS
     classes: int
 
     def evaluate(self, columns: Sequence[AnyArray], count: int) -> Answer:
         """The answers for all rows."""
         sums = [table.sum_up(columns, count) for table in self.tables]
         if not self.classes:
-            with np.errstate(over="ignore"):
-                number = NUMBER_LINKS[self.normalization](sums[0])
+            number = LINKS[self.normalization].evaluate(sums[0])
             if not np.isfinite(number).all():
                 raise_no_prediction(int(np.flatnonzero(~np.isfinite(number))[0]), "its number is too large")
             return Answer(numbers=np.asarray(number))
         shares = np.zeros((count, self.classes))
-        if self.normalization == "logit":  # of two classes: the first table's by its sum, the other one has the rest
-            first = apply_logistic(sums[0])
-            values = [first, 1.0 - first]
-        else:
+        if self.normalization == "softmax":
             powers = np.exp(np.stack(sums) - np.max(sums, axis=0))
             values = list(powers / powers.sum(axis=0))
+        else:  # of two classes: the first table's by its sum, the other one has the rest
+            first = LINKS[self.normalization].evaluate(sums[0])
+            values = [first, 1.0 - first]
         for table, value in zip(self.tables, values, strict=True):
             shares[:, table.target] = value
         return Answer(probabilities=shares, chosen=self._choose(sums))
 
     def _choose(self, sums: list[Float64Array]) -> IntpArray:
-        """The class of the largest sum, the first in a tie; of two by logit, by the sign of the first table's."""
-        if self.normalization == "logit":
+        """The class of the largest sum, the first in a tie; of two by a link, by the first one's probability, which of
+        logit is the sign of its sum.
+        """
+        if self.normalization != "softmax":
             first, second = self.tables[0].target, self.tables[1].target
-            wins = sums[0] >= 0 if first < second else sums[0] > 0
-            return np.where(wins, first, second)
+            lead = sums[0] if self.normalization == "logit" else LINKS[self.normalization].evaluate(sums[0]) - 0.5
+            return np.where(lead >= 0 if first < second else lead > 0, first, second)
         scores = np.full((len(sums[0]), self.classes), -np.inf)
         for table, total in zip(self.tables, sums, strict=True):
             scores[:, table.target] = total
         return np.asarray(scores.argmax(axis=1))
-
-
-def apply_logistic(values: Float64Array) -> Float64Array:
-    """1 / (1 + exp(-x))."""
-    with np.errstate(over="ignore"):
-        return np.asarray(1.0 / (1.0 + np.exp(-values)))
-
-
-NUMBER_LINKS: dict[str, Callable[[Float64Array], Float64Array]] = {
-    "none": lambda numbers: numbers,
-    "exp": np.exp,
-    "logit": apply_logistic,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,15 +307,40 @@ class ScorecardModel:
         return ranked
 
 
+@dataclass(frozen=True, slots=True)
+class HandedAnswer:
+    """A column that a model of a chain fills: by its number, or by the probability of a class."""
+
+    column: int
+    target: int | None = None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
-    """A model of several; ``answers`` has the columns that its number is written to."""
+    """A model of several, which counts where its predicate holds; ``answers`` has the columns that it fills."""
 
     predicate: Predicate
     model: Model
     weight: float
-    answers: tuple[int, ...]
+    answers: tuple[HandedAnswer, ...]
     line: int
+
+    @property
+    def always_counts(self) -> bool:
+        """Whether it has no condition."""
+        return self.predicate == ConstantPredicate(True)
+
+    def evaluate(self, columns: Sequence[AnyArray], rows: IntpArray) -> Answer:
+        """The answers for some rows; an error names the row among all."""
+        try:
+            return self.model.evaluate([column[rows] for column in columns], len(rows))
+        except ModelError as error:
+            if len(rows) == 1:
+                raise_no_prediction(int(rows[0]), f"the model of the segment in line {self.line} gives none ({error})")
+            half = len(rows) // 2
+            for part in (rows[:half], rows[half:]):  # one of both fails
+                self.evaluate(columns, part)
+            raise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -303,32 +360,71 @@ class EnsembleModel:
 
     def evaluate(self, columns: Sequence[AnyArray], count: int) -> Answer:
         """The answers for all rows."""
-        columns = list(columns)
         if self.method == "modelChain":
-            answer = Answer()
-            for segment in self.segments:
-                answer = segment.model.evaluate(columns, count)
-                for place in segment.answers:
-                    assert answer.numbers is not None
-                    columns[place] = answer.numbers
-            return answer
-        answers = [segment.model.evaluate(columns, count) for segment in self.segments]
-        weights = self.weights
-        if not self.classes:
-            numbers = [one.numbers for one in answers if one.numbers is not None]
-            total = np.zeros(count)
-            for weight, number in zip(weights, numbers, strict=True):
-                total = total + weight * number
-            return Answer(numbers=total if self.method == "sum" else total / sum(weights))
-        total = np.zeros((count, self.classes))
-        for weight, one in zip(weights, answers, strict=True):
-            if self.method.endswith("Vote"):
+            return self._evaluate_chain(list(columns), count)
+        if self.method == "selectFirst":
+            return self._evaluate_first(columns, count)
+        total, active = np.zeros((count, max(self.classes, 1))), np.zeros(count)
+        for weight, segment in zip(self.weights, self.segments, strict=True):
+            if segment.always_counts:
+                rows: Any = slice(None)
+                one = segment.model.evaluate(columns, count)
+            else:
+                rows = np.flatnonzero(segment.predicate.evaluate(columns, np.arange(count)) == TRUE)
+                if not len(rows):
+                    continue
+                one = segment.evaluate(columns, rows)
+            active[rows] += 1.0 if self.method in SUMS else weight
+            if one.numbers is not None:
+                total[rows, 0] += weight * one.numbers
+            elif self.method.endswith("Vote"):
                 assert one.chosen is not None
-                total[np.arange(count), one.chosen] += weight
+                total[np.arange(count)[rows], one.chosen] += weight
             else:
                 assert one.probabilities is not None
-                total += weight * one.probabilities
-        return Answer(probabilities=total / sum(weights), chosen=total.argmax(axis=1))
+                total[rows] += weight * one.probabilities
+        if not (active > 0).all():
+            raise_no_prediction(int(np.flatnonzero(~(active > 0))[0]), "no segment's condition holds")
+        if not self.classes:
+            return Answer(numbers=total[:, 0] if self.method in SUMS else total[:, 0] / active)
+        return Answer(probabilities=total / active[:, None], chosen=total.argmax(axis=1))
+
+    def _evaluate_chain(self, columns: list[AnyArray], count: int) -> Answer:
+        answer = Answer()
+        for segment in self.segments:
+            answer = segment.model.evaluate(columns, count)
+            for handed in segment.answers:
+                if handed.target is None:
+                    assert answer.numbers is not None
+                    columns[handed.column] = answer.numbers
+                else:
+                    assert answer.probabilities is not None
+                    columns[handed.column] = answer.probabilities[:, handed.target]
+        return answer
+
+    def _evaluate_first(self, columns: Sequence[AnyArray], count: int) -> Answer:
+        """Per row the answer of the first segment whose predicate holds."""
+        numbers, chosen = np.zeros(count), np.zeros(count, dtype=np.intp)
+        probabilities: Float64Array | None = np.zeros((count, self.classes)) if self.classes else None
+        rows = np.arange(count)
+        for segment in self.segments:
+            holds = segment.predicate.evaluate(columns, rows) == TRUE
+            taken, rows = rows[holds], rows[~holds]
+            if not len(taken):
+                continue
+            one = segment.evaluate(columns, taken)
+            if one.numbers is not None:
+                numbers[taken] = one.numbers
+                continue
+            assert one.chosen is not None
+            chosen[taken] = one.chosen
+            if one.probabilities is None:
+                probabilities = None
+            elif probabilities is not None:
+                probabilities[taken] = one.probabilities
+        if len(rows):
+            raise_no_prediction(int(rows[0]), "no segment's condition holds")
+        return Answer(probabilities=probabilities, chosen=chosen) if self.classes else Answer(numbers=numbers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -354,3 +450,13 @@ def is_regression(model: Model) -> bool:
     if isinstance(model, RescaledModel | ScorecardModel):
         return True
     return not model.classes
+
+
+def gives_probabilities(model: Model) -> bool:
+    """Whether a classification answers probabilities."""
+    if isinstance(model, TreeModel):
+        return model.has_probabilities
+    if isinstance(model, EnsembleModel) and model.method in ("selectFirst", "modelChain"):
+        members = model.segments[-1:] if model.method == "modelChain" else model.segments
+        return all(gives_probabilities(segment.model) for segment in members)
+    return True

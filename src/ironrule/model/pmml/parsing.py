@@ -26,13 +26,17 @@ from ironrule.model.pmml.fields import (
     read_treatment,
     read_type,
 )
+from ironrule.model.pmml.general_regression import GeneralRegressionParser
 from ironrule.model.pmml.models import (
+    SUMS,
     CategoricalPredictor,
     Characteristic,
     EnsembleModel,
+    HandedAnswer,
     MissingStrategy,
     Model,
     NumericPredictor,
+    ProductPredictor,
     RegressionModel,
     RegressionTable,
     RescaledModel,
@@ -41,14 +45,25 @@ from ironrule.model.pmml.models import (
     Segment,
     TreeModel,
     TreeNode,
+    gives_probabilities,
     is_regression,
 )
 from ironrule.model.pmml.predicates import PREDICATES, ConstantPredicate, Predicate, find_predicate, read_predicate
 
-MODELS = ("TreeModel", "RegressionModel", "Scorecard", "MiningModel")
+MODELS = ("TreeModel", "RegressionModel", "GeneralRegressionModel", "Scorecard", "MiningModel")
 USED = ("active", "supplementary", "group", "order", "frequencyWeight", "analysisWeight")
-METHODS = ("sum", "average", "weightedAverage", "majorityVote", "weightedMajorityVote", "modelChain")
-LABEL_ATTRIBUTES = {"Node": "score", "ScoreDistribution": "value", "RegressionTable": "targetCategory"}
+METHODS = (
+    *("sum", "weightedSum", "average", "weightedAverage", "majorityVote", "weightedMajorityVote"),
+    *("selectFirst", "modelChain"),
+)
+LABEL_ATTRIBUTES = {
+    "Node": "score",
+    "ScoreDistribution": "value",
+    "RegressionTable": "targetCategory",
+    "PCell": "targetCategory",
+    "GeneralRegressionModel": "targetReferenceCategory",
+}
+CLASS_LINKS = ("logit", "probit", "cloglog", "loglog", "cauchit")  # of two classes
 COMMON = ("MiningSchema", "Output", "LocalTransformations", "Targets")
 
 
@@ -238,6 +253,7 @@ class ModelParser:
         readers: dict[str, Callable[[Element, Scope], Model]] = {
             "TreeModel": self._read_tree,
             "RegressionModel": self._read_regression,
+            "GeneralRegressionModel": self._read_general_regression,
             "Scorecard": self._read_scorecard,
             "MiningModel": self._read_ensemble,
         }
@@ -332,41 +348,61 @@ class ModelParser:
     def _read_regression(self, element: Element, scope: Scope) -> RegressionModel:
         element.require_only("RegressionTable", *COMMON)
         classifies = self._is_classification(element)
-        normalization = element.require_value("normalizationMethod", "none", "logit", "softmax", "exp")
+        normalization = element.require_value("normalizationMethod", "none", "softmax", "exp", *CLASS_LINKS)
         tables = tuple(self._read_table(one, scope, classifies) for one in element.find_all("RegressionTable"))
         if not classifies and (len(tables) != 1 or normalization == "softmax"):
             element.refuse(f"has {len(tables)} tables and normalizationMethod={normalization} for a regression")
         if classifies and (
             len(tables) < 2
             or len({table.target for table in tables}) < len(tables)
-            or normalization not in ("logit", "softmax")
-            or (normalization == "logit" and len(tables) != 2)
+            or normalization not in ("softmax", *CLASS_LINKS)
+            or (normalization != "softmax" and len(tables) != 2)
         ):
             element.refuse(f"has {len(tables)} tables and normalizationMethod={normalization} for a classification")
-        if (
-            classifies
-            and normalization == "logit"
-            and (tables[1].numeric or tables[1].categorical or tables[1].intercept)
-        ):
-            element.refuse("has a second table with coefficients, which the method logit does not look at")
+        if classifies and normalization != "softmax" and not tables[1].is_empty:
+            element.refuse(f"has a second table with coefficients, which the method {normalization} does not look at")
         return RegressionModel(tables, normalization, len(self.labels) if classifies else 0)
 
     def _read_table(self, element: Element, scope: Scope, classifies: bool) -> RegressionTable:
-        element.require_only("NumericPredictor", "CategoricalPredictor")
-        numeric, categorical = [], []
+        element.require_only("NumericPredictor", "CategoricalPredictor", "PredictorTerm")
+        numeric, categorical, products = [], [], []
         for one in element.children:
+            if one.tag == "PredictorTerm":
+                products.append(self._read_term(one, scope))
+                continue
             column = scope.resolve(one.get("field", one.get("name")) or one.require("name"), one)
             kind, coefficient = self.plan.columns[column].type, one.get_number("coefficient")
             if one.tag == "CategoricalPredictor":
                 categorical.append(CategoricalPredictor(column, kind.parse(one.require("value"), one), coefficient))
                 continue
-            exponent = one.get_number("exponent", 1.0)
-            if not kind.is_number or not 1 <= exponent <= 10 or exponent != int(exponent):
-                one.refuse("must have a field of numbers, and a whole exponent from 1 to 10")
-            numeric.append(NumericPredictor(column, coefficient, int(exponent)))
+            numeric.append(NumericPredictor(column, coefficient, self.read_exponent(one, "exponent", column)))
         target = self.labels.parse(element.require("targetCategory"), element) if classifies else 0
         intercept = element.get_number("intercept")
-        return RegressionTable(intercept, tuple(numeric), tuple(categorical), target, element.line)
+        return RegressionTable(
+            intercept, tuple(numeric), tuple(categorical), target, line=element.line, products=tuple(products)
+        )
+
+    def _read_term(self, element: Element, scope: Scope) -> ProductPredictor:
+        """A product of fields of numbers."""
+        element.require_only("FieldRef")
+        powers: dict[int, int] = {}
+        for one in element.children:
+            column = scope.resolve(one.require("field"), one)
+            powers[column] = powers.get(column, 0) + self.read_exponent(one, "exponent", column)
+        if not powers or any("mapMissingTo" in one.attributes for one in element.children):
+            element.refuse("must have fields, each by its name alone")
+        return ProductPredictor(element.get_number("coefficient"), tuple(powers.items()), line=element.line)
+
+    def read_exponent(self, element: Element, name: str, column: int) -> int:
+        """The power of a field of numbers that an attribute asks for; 1 if it is not there."""
+        exponent = element.get_number(name, 1.0)
+        if not self.plan.columns[column].type.is_number or not 1 <= exponent <= 10 or exponent != int(exponent):
+            element.refuse("must have a field of numbers, and a whole exponent from 1 to 10")
+        return int(exponent)
+
+    def _read_general_regression(self, element: Element, scope: Scope) -> RegressionModel:
+        classes = len(self.labels) if self._is_classification(element) else 0
+        return GeneralRegressionParser(element, self.plan, scope.resolve, self.labels.parse, classes).read()
 
     def _read_scorecard(self, element: Element, scope: Scope) -> ScorecardModel:
         element.require_only("Characteristics", *COMMON)
@@ -421,13 +457,15 @@ class ModelParser:
         for one in members:
             wrong = is_regression(one.model) == classifies
             if wrong or (
-                classifies and method in ("average", "weightedAverage") and not _gives_probabilities(one.model)
+                classifies and method in ("average", "weightedAverage") and not gives_probabilities(one.model)
             ):
                 element.refuse(f"has a model in line {one.line} whose answers cannot be put together by {method}")
-        if (classifies and method == "sum") or (not classifies and method.endswith("Vote")):
+        if (classifies and method in SUMS) or (not classifies and method.endswith("Vote")):
             group.refuse(f"puts the answers of a {element.require('functionName')} together by {method}")
-        if method.startswith("weighted") and (
-            min(one.weight for one in segments) < 0 or not sum(one.weight for one in segments)
+        if (
+            method.startswith("weighted")
+            and method not in SUMS
+            and (min(one.weight for one in segments) < 0 or not sum(one.weight for one in segments))
         ):
             group.refuse("has weights below 0, or no weight at all")
         return EnsembleModel(method, segments, len(self.labels) if classifies else 0)
@@ -438,8 +476,8 @@ class ModelParser:
         found = list(element.find_all(*MODELS))
         if len(found) != 1:
             element.refuse(f"must have one model that is read ({', '.join(MODELS)}), got {len(found)}")
-        if predicate != ConstantPredicate(True):
-            element.refuse("has a condition; segments that always count are read")
+        if method == "modelChain" and predicate != ConstantPredicate(True):
+            element.refuse("of a modelChain has a condition; put such segments into a MiningModel with selectFirst")
         model = self.read_model(found[0], self._enter_model(found[0], scope))
         answers = self._read_answers(found[0], scope, model) if method == "modelChain" else ()
         return Segment(predicate, model, element.get_number("weight", 1.0), answers, element.line)
@@ -472,22 +510,26 @@ class ModelParser:
         scope.add_derived(_list_local_transformations(element))
         return scope
 
-    def _read_answers(self, element: Element, scope: Scope, model: Model) -> tuple[int, ...]:
-        """The columns for the numbers that a model of a chain hands on."""
+    def _read_answers(self, element: Element, scope: Scope, model: Model) -> tuple[HandedAnswer, ...]:
+        """The columns for what a model of a chain hands on: its number, or the probabilities of its classes."""
         output = element.find("Output")
-        places = []
+        handed = []
         for one in output.find_all("OutputField") if output is not None else ():
-            plain = one.get("feature", "predictedValue") == "predictedValue" and not one.children
-            if plain and is_regression(model):
-                name = one.require("name")
-                column = PlannedColumn(AnswerColumn(name), FieldType("double"), never_missing=True)
-                scope.columns[name] = self.plan.add(column)
-                places.append(scope.columns[name])
-        return tuple(places)
-
-
-def _gives_probabilities(model: Model) -> bool:
-    return model.has_probabilities if isinstance(model, TreeModel) else True
+            feature = one.get("feature", "predictedValue" if one.get("value") is None else "probability")
+            target = None
+            if one.children or feature not in ("predictedValue", "probability"):
+                continue  # whoever asks for it is refused there
+            if feature == "probability":
+                if is_regression(model) or not gives_probabilities(model):
+                    continue
+                target = self.labels.parse(one.require("value"), one)
+            elif not is_regression(model):
+                continue
+            name = one.require("name")
+            column = PlannedColumn(AnswerColumn(name), FieldType("double"), never_missing=True)
+            scope.columns[name] = self.plan.add(column)
+            handed.append(HandedAnswer(scope.columns[name], target))
+        return tuple(handed)
 
 
 def _to_row(shares: dict[int, float], classes: int) -> Float64Array:

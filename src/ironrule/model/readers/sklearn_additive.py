@@ -38,6 +38,18 @@ class IdentityShape:
 
 
 @dataclass(frozen=True, slots=True)
+class PresentNumberShape:
+    """The value, and 0 where it is missing: where what is added does not count."""
+
+    def __call__(self, values: AnyArray) -> Float64Array:
+        numbers = as_floats(values).astype(np.float64)
+        return np.where(np.isnan(numbers), 0.0, numbers)
+
+
+STRAIGHT_SHAPES = (IdentityShape, PresentNumberShape)  # that rise with the number
+
+
+@dataclass(frozen=True, slots=True)
 class UnitIntervalShape:
     """The value, which must lie between 0 and 1."""
 
@@ -191,7 +203,7 @@ def read_additive(estimator: Any, desired: tuple[Any, ...], threshold: float | N
     [False, True]
     """
     name = get_library_class_name(estimator, "sklearn")
-    if name in LINEAR_REGRESSIONS | LINEAR_CLASSIFIERS | NAIVE_BAYES.keys():
+    if name in LINEAR_REGRESSIONS | LINEAR_CLASSIFIERS | NAIVE_BAYES.keys() | SUPPORT_VECTOR_MACHINES:
         require_own_methods(estimator)
     if name in LINEAR_REGRESSIONS:
         return _read_regression(estimator, desired, threshold)
@@ -202,9 +214,12 @@ def read_additive(estimator: Any, desired: tuple[Any, ...], threshold: float | N
         scores = NAIVE_BAYES[name](estimator)
         cut = ScoreThreshold() if threshold is None else find_logit_threshold(threshold, scores[0].epsilon, spread=True)
         return _read_classifier(scores, estimator, desired, cut)
+    if name in SUPPORT_VECTOR_MACHINES and estimator.kernel == "linear":
+        return _read_support_vectors(estimator, desired, threshold)
     return None
 
 
+SUPPORT_VECTOR_MACHINES = frozenset({"SVC", "NuSVC", "SVR", "NuSVR"})
 LINEAR_REGRESSIONS = frozenset(
     {"LinearRegression", "Ridge", "RidgeCV", "Lasso", "LassoCV", "ElasticNet", "ElasticNetCV", "SGDRegressor"}
     | {"Lars", "LarsCV", "LassoLars", "LassoLarsCV", "LassoLarsIC", "OrthogonalMatchingPursuit", "HuberRegressor"}
@@ -255,6 +270,38 @@ def _read_linear_scores(estimator: Any) -> tuple[AdditiveScore, ...]:
         AdditiveScore((float(constant),), tuple((float(slope), IdentityShape()) for slope in row), epsilon)
         for row, constant in zip(slopes, starts, strict=True)
     )
+
+
+def _read_support_vectors(estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> TreeSum:
+    """A support vector machine with a linear kernel, which multiplies a row with every support vector and adds up.
+
+    What these products add to a column may cancel, but each is rounded for itself. So a column has two terms, one of
+    all that is added and one of all that is taken off; the sizes of both bound the rounding.
+    """
+    sign, cut = 1.0, threshold
+    if hasattr(estimator, "classes_"):
+        classes = list_labels(estimator.classes_)
+        wanted, others = split_classes(classes, desired)
+        require_readable(bool(wanted and others), "some class must be desired and some undesired")
+        require_readable(len(classes) == 2, "its classes are chosen by votes between every two of them")
+        require_readable(threshold is None, "the probabilities of a support vector machine are no cut of its score")
+        sign, cut = (1.0 if wanted == [1] else -1.0), 0.0
+    if cut is None or (desired and not hasattr(estimator, "classes_")):
+        raise Unreadable("a regression is read with a threshold alone: desired is a prediction above it")
+    raw, vectors = np.asarray(estimator.dual_coef_), estimator.support_vectors_
+    require_readable(not hasattr(raw, "tocoo") and not hasattr(vectors, "tocoo"), "it was fitted on a sparse matrix")
+    products = sign * raw.ravel().astype(np.float64)[:, None] * np.asarray(vectors, dtype=np.float64)
+    start = sign * float(np.asarray(estimator.intercept_).ravel()[0])
+    require_readable(bool(np.isfinite(products).all() and math.isfinite(start)), "a coefficient is not a finite number")
+    relative = 4 * (sum(products.shape) + 8) * float(np.finfo(np.float64).eps)
+    terms = tuple(
+        Term(column, ScaledShape(float(slope), IdentityShape(), 1e200))
+        for side in (np.maximum(products, 0.0), np.minimum(products, 0.0))
+        for column, slope in enumerate(side.sum(axis=0))
+        if slope != 0.0
+    )
+    error = relative * (abs(start) + abs(cut)) + len(terms) * float(np.finfo(np.float64).tiny)
+    return TreeSum(((Margin(start - sign * cut, (LinkedGroup((), terms=terms),), error, relative),),))
 
 
 def _find_epsilon(*arrays: AnyArray) -> float:

@@ -1,7 +1,8 @@
 """ONNX models that answer by themselves what they decide: forests, boosted trees and linear models of converters.
 
 skl2onnx, onnxmltools and others write a fitted model, with the preprocessing before it, as a graph whose last step is
-a ``TreeEnsembleClassifier``, ``TreeEnsembleRegressor``, ``LinearClassifier`` or ``LinearRegressor``. Such a file says
+a ``TreeEnsembleClassifier``, ``TreeEnsembleRegressor``, ``TreeEnsemble`` (which an ``ArgMax`` may follow that finds the
+class), ``LinearClassifier`` or ``LinearRegressor``. Such a file says
 what its columns and its classes are, and answers labels; so :class:`OnnxModel` needs nothing but the file. Its graph
 is taken apart (:func:`_find_last_step`): what prepares the columns is run as it is (:class:`OnnxPreparation`), and the
 last step is what readers read. A graph with another last step that answers labels or one number is asked.
@@ -12,7 +13,7 @@ A network, which answers scores and no labels, is an :class:`~ironrule.model.wra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from ironrule.model.wrappers.pretrained import ModelPreparation, ModelWithPrepar
 from ironrule.space.feature import is_missing
 from ironrule.wording import format_count
 
-LAST_STEPS = ("TreeEnsembleClassifier", "TreeEnsembleRegressor", "LinearClassifier", "LinearRegressor")
+LAST_STEPS = ("TreeEnsembleClassifier", "TreeEnsembleRegressor", "LinearClassifier", "LinearRegressor", "TreeEnsemble")
 LABEL_PASS_THROUGH = ("Identity", "Cast", "Reshape", "Squeeze", "Flatten")  # behind the labels of the last step
 NUMBER_PASS_THROUGH = ("Identity", "Reshape", "Squeeze", "Flatten")
 PROBABILITY_PASS_THROUGH = ("Identity", "Normalizer", "ZipMap")
@@ -62,13 +63,15 @@ class OnnxColumns:
 class OnnxLastStep:
     """The node that a reader reads, with its attributes, and how its answer reaches the model's.
 
-    ``labels`` and ``numbers`` are the names of the model's outputs; ``normalized``: a Normalizer (L1) comes between.
+    ``normalized``: a Normalizer (L1) comes between. ``labels``: an ArgMax behind it finds the largest of its numbers,
+    which stand for these; None where the node answers labels itself, or the model none.
     """
 
     op: str
     input: str
     attributes: dict[str, Any]
     normalized: bool
+    labels: tuple[Any, ...] | None = None
 
 
 @dataclass(eq=False)
@@ -106,7 +109,8 @@ class OnnxModel(ModelWithPreparation):
                 code="onnx-without-labels",
             )
         if self._label_output is not None and self.classes is None:
-            self.classes = _find_classes(model.graph)
+            step = self.last_step
+            self.classes = _find_classes(model.graph) if step is None or step.labels is None else list(step.labels)
         require_distinct_classes(self.classes)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -369,6 +373,11 @@ def _find_last_step(graph: Any, labels: str | None, numbers: str | None) -> Onnx
     if has_inner_graphs(graph):
         return None
     makers, normalized = map_makers(graph), False
+    largest = _find_argmax(graph, labels)
+    if largest is not None:
+        step = _find_last_step(graph, None, largest[0])
+        own = numbers is None or _find_last_step(graph, None, numbers) == step
+        return replace(step, labels=largest[1]) if step is not None and own and step.op == "TreeEnsemble" else None
     passing = NUMBER_PASS_THROUGH if labels is None else PROBABILITY_PASS_THROUGH
     found: list[Any] = []
     for name, passed in ((labels, LABEL_PASS_THROUGH), (numbers, passing)):
@@ -389,6 +398,35 @@ def _find_last_step(graph: Any, labels: str | None, numbers: str | None) -> Onnx
         return None
     node = found[0]
     return OnnxLastStep(node.op_type, str(node.input[0]), read_attributes(node), normalized)
+
+
+def _find_argmax(graph: Any, labels: str | None) -> tuple[str, tuple[Any, ...]] | None:
+    """The numbers of which labels are the place of the largest, and the labels by place; None if they are not."""
+    from onnx import numpy_helper
+
+    makers, known = map_makers(graph), {tensor.name: tensor for tensor in graph.initializer}
+    listed: tuple[Any, ...] | None = None
+    node = None if labels is None else makers.get(labels)
+    while node is not None:
+        name = node.input[0]
+        if node.op_type in ("ArrayFeatureExtractor", "Gather") and name in known and listed is None:
+            values = numpy_helper.to_array(known[name]).ravel().tolist()
+            listed, name = tuple(one.decode() if isinstance(one, bytes) else one for one in values), node.input[1]
+        elif node.op_type == "ArgMax":
+            attributes = read_attributes(node)
+            by_row = attributes.get("axis", 0) in (1, -1) and not attributes.get("select_last_index", 0)
+            maker = makers.get(name)
+            count = 0 if maker is None else int(read_attributes(maker).get("n_targets", 1))
+            listed = tuple(range(count)) if listed is None else listed
+            return (name, listed) if by_row and len(listed) == count else None
+        elif (
+            node.op_type not in LABEL_PASS_THROUGH
+            or (node.op_type == "Cast" and listed is not None)
+            or (node.op_type == "Cast" and read_attributes(node)["to"] not in (6, 7))
+        ):
+            return None
+        node = makers.get(name)
+    return None
 
 
 def _multiplies_by_one(node: Any, graph: Any) -> bool:

@@ -20,14 +20,15 @@ from ironrule.errors import InputError
 from ironrule.model.model_input import as_matrix, read_columns
 from ironrule.model.pmml.document import parse_document, require_file_size
 from ironrule.model.pmml.fields import AnswerColumn, DerivedColumn, InputColumn, RetreatedColumn
-from ironrule.model.pmml.models import Answer, ScorecardModel
+from ironrule.model.pmml.models import Answer, ScorecardModel, gives_probabilities
 from ironrule.model.pmml.parsing import PmmlFile, parse_pmml
 from ironrule.model.wrappers.pretrained import ModelPreparation, ModelWithPreparation, require_model_path
 
 
 @dataclass(eq=False)
 class PmmlModel(ModelWithPreparation):
-    """A PMML model, by its path or its bytes: ``Scorecard``, ``TreeModel``, ``RegressionModel``, ``MiningModel``.
+    """A PMML model, by its path or its bytes: ``Scorecard``, ``TreeModel``, ``RegressionModel``,
+    ``GeneralRegressionModel``, ``MiningModel``.
 
     It answers labels and probabilities if its function is classification, and numbers, which need a threshold, if that
     is regression. Scorecards answer their scores, and have reason codes (:meth:`reason_codes`).
@@ -208,10 +209,7 @@ class PmmlFinalModel(ModelWithPreparation):
     @property
     def predict_proba(self) -> Callable[[Any], Float64Array]:
         """The probabilities of all classes, for a table."""
-        from ironrule.model.pmml.models import TreeModel
-
-        model = self.file.model
-        if not self.is_classifier or (isinstance(model, TreeModel) and not model.has_probabilities):
+        if not self.is_classifier or not gives_probabilities(self.file.model):
             raise AttributeError("the model answers no probabilities")
         return self._compute_probabilities
 

@@ -6,8 +6,10 @@ ends, or is stopped, the nearest of the counterfactuals that it has come by are 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +20,14 @@ from ironrule.verdict.budget import BudgetExhausted, name_stop
 from ironrule.verdict.verdict import Unrefuted, Verdict
 
 MeasureDistance = Callable[[Points], Float64Array]  # of points, by which the nearest are chosen
+BATCH_VECTORS = 50  # on a way, that the model is asked about at once
+
+
+class WayEnd(NamedTuple):
+    """The last vector on a way, and whether the point that stands for it is a counterfactual."""
+
+    vector: Float64Array
+    reached: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -52,15 +62,38 @@ class AskedPoints:
             self.found += list(fresh[desired])
         return np.array([self.outcomes[key] for key in keys], dtype=np.bool_)
 
-    def ask_vector(self, vector: Float64Array) -> bool:
-        """Whether the point that stands for a vector is a counterfactual; or else the one with numbers rounded away
-        from the instance, since the nearest ones may fall short of where the vector is.
+    def ask_vectors(self, vectors: Float64Array) -> BoolArray:
+        """For which vectors the point that stands for one is a counterfactual; or else the one with numbers rounded
+        away from the instance, since the nearest ones may fall short of where the vector is.
         """
         self.run.meter.check()
-        point = self.search.encoding.decode_among(vector[None, :], self.search.codes)
-        if self.ask(point)[0]:
-            return True
-        return bool(self.ask(round_outwards(self.search, vector, point[0])[None, :])[0])
+        points = self.search.encoding.decode_among(vectors, self.search.codes)
+        reached = self.ask(points)
+        short = np.flatnonzero(~reached)
+        if len(short):
+            outwards = np.stack([round_outwards(self.search, vectors[place], points[place]) for place in short])
+            reached[short] = self.ask(outwards)
+        return reached
+
+    def ask_vector(self, vector: Float64Array) -> bool:
+        """The same for one vector."""
+        return bool(self.ask_vectors(vector[None, :])[0])
+
+    def is_settled(self) -> bool:
+        """Whether there is nothing to search: the nearest permitted point is an answer, since a box need not hold the
+        instance, or no other one is permitted.
+        """
+        return self.ask_vector(self.search.center) or len(self.search.columns) == 0
+
+    def ask_way(self, way: Iterable[Float64Array], at_once: int = BATCH_VECTORS) -> WayEnd | None:
+        """Ask about all vectors on a way, some at a time: where it ends, and whether a counterfactual is there; None if
+        the way is empty.
+        """
+        last, remaining = None, iter(way)
+        # A model takes much the same time for one point as for many.
+        while passed := list(islice(remaining, at_once)):
+            last = WayEnd(passed[-1], bool(self.ask_vectors(np.stack(passed))[-1]))
+        return last
 
 
 def round_outwards(search: CandidateSearch, vector: Float64Array, nearest: Points) -> Points:

@@ -13,13 +13,16 @@ The score is in units of how far the row is from the threshold. Its gradient is 
 have been read as a network or as a linear or additive model, or it must give scores. Where no vector stands for a
 counterfactual, since it lies between categories, numbers alone change, with the categories at the end of that way.
 Steps are as long as the loss falls as its slope promises. If that leads to nothing, as on trees, whose score has jumps
-and no slopes, their lengths are set beforehand, as in the authors' program.
+and no slopes, their lengths are set beforehand, as in the authors' program. If that leads to nothing either, while the
+score did not change near a point in some features but did in others, each feature takes the shortest step that shows a
+change, so that a slope which leads nowhere does not hide a jump in another feature that is farther off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -31,10 +34,11 @@ from ironrule.oracles.heuristics.descent import (
     ChangePenalty,
     Descent,
     PermittedRange,
+    build_score_loss,
     descend,
     descend_by_fixed_steps,
 )
-from ironrule.oracles.heuristics.gradients import ScoreGradient, SlopedScore, build_score_gradient
+from ironrule.oracles.heuristics.gradients import DifferenceGradient, ScoreGradient, build_score_gradient
 from ironrule.oracles.heuristics.parameters import require_count, require_not_negative, require_positive
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.verdict.verdict import Verdict
@@ -76,33 +80,40 @@ class CEM:
     def _look(self, asked: AskedPoints) -> None:
         search = asked.search
         gradient = build_score_gradient(search)
-        if asked.ask_vector(search.center) or len(search.columns) == 0:  # a box need not hold the instance
+        if asked.is_settled():
             return
         whole = PermittedRange.build(search)
-        for way in (descend, descend_by_fixed_steps):  # the other one where the score has jumps, as that of trees
-            last = self._search_constant(asked, gradient, whole, way)
-            if not asked.found:
-                end = search.encoding.decode_among(last[None, :], search.codes)[0]
-                self._search_constant(asked, gradient, whole.fix_categories(search, end), way)
-            if asked.found:
-                return
+        self._search_numbers_too(asked, gradient, whole, partial(descend, prepare=gradient.prepare))
+        if not asked.found:  # the score may have jumps, as that of trees
+            self._search_numbers_too(asked, gradient, whole, descend_by_fixed_steps)
+        if not asked.found and isinstance(gradient, DifferenceGradient) and gradient.has_flat_columns:
+            each = replace(gradient, each_column=True, known={})
+            self._search_numbers_too(asked, each, whole, descend_by_fixed_steps)
+
+    def _search_numbers_too(
+        self, asked: AskedPoints, gradient: ScoreGradient, permitted: PermittedRange, way: Descent
+    ) -> None:
+        """Try constants, and where none has led to a counterfactual try them again while numbers alone change."""
+        last, search = self._search_constant(asked, gradient, permitted, way), asked.search
+        if not asked.found:
+            end = search.encoding.decode_among(last[None, :], search.codes)[0]
+            self._search_constant(asked, gradient, permitted.fix_categories(search, end), way)
 
     def _search_constant(
         self, asked: AskedPoints, gradient: ScoreGradient, permitted: PermittedRange, way: Descent
     ) -> Float64Array:
         """Ask about all that is on the ways with several constants; the vector where the last of them ends."""
         constant, too_small, large_enough = self.c, 0.0, np.inf
-        end = asked.search.center
+        last = asked.search.center
         for _ in range(self.searches):
-            reached = False
-            for vector in self.descend_with(constant, gradient, asked, permitted, way):
-                end, reached = vector, asked.ask_vector(vector)
-            if reached:
+            end = asked.ask_way(self.descend_with(constant, gradient, asked, permitted, way))
+            last = last if end is None else end.vector
+            if end is not None and end.reached:
                 large_enough = constant
             else:
                 too_small = constant
             constant = 10.0 * constant if np.isinf(large_enough) else (too_small + large_enough) / 2.0
-        return end
+        return last
 
     def descend_with(
         self,
@@ -113,17 +124,14 @@ class CEM:
         way: Descent = descend,
     ) -> Iterator[Float64Array]:
         """The vectors on the way to the least loss with a given constant."""
-        search = asked.search
-        unit, rounded = abs(gradient.evaluate(search.center).score) or 1.0, self.kappa / 2.0
+        search, rounded = asked.search, self.kappa / 2.0
 
-        def measure_loss(vector: Float64Array) -> SlopedScore:
-            asked.run.meter.check()
-            score, slope = gradient.evaluate(vector)
-            missed, change = max(self.kappa - score / unit, 0.0), vector - search.center
+        def fall_short(score: float) -> tuple[float, float]:
+            missed = max(self.kappa - score, 0.0)
             share = min(missed / rounded, 1.0)  # of the slope that the term has away from its corner
             loss = missed - rounded / 2.0 if missed > rounded else share * missed / 2.0
-            total = constant * loss + float(change @ change)
-            return SlopedScore(total, 2.0 * change - constant * share / unit * slope)
+            return constant * loss, -constant * share
 
+        loss = build_score_loss(search, gradient, fall_short, square_weight=1.0)
         penalty = ChangePenalty(search.center, np.full(search.encoding.width, self.beta), permitted)
-        return way(measure_loss, penalty, search.center, self.steps)
+        return way(loss, penalty, search.center, self.steps)

@@ -10,7 +10,7 @@ momentum is dropped where it leads astray (O'Donoghue and Candes, "Adaptive Rest
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -18,13 +18,34 @@ import numpy as np
 
 from ironrule.arrays import Float64Array, Points
 from ironrule.oracles.heuristics.candidates import CandidateSearch
-from ironrule.oracles.heuristics.gradients import SlopedScore
+from ironrule.oracles.heuristics.gradients import ScoreGradient, SlopedScore
 
 MAX_HALVINGS = 60
+PREPARED_HALVINGS = 3  # steps that are prepared together where the first was too long
 PLAIN_RATE = 0.1  # of a step whose length is not sought
 SETTLED = 1e-6  # a step shorter than this, in every column, is the last
 
 Loss = Callable[[Float64Array], SlopedScore]
+Prepare = Callable[[Sequence[Float64Array]], None]  # what is to be known of vectors, all together
+ScoreTerm = Callable[[float], tuple[float, float]]  # of a score: a term of the loss, and its derivative
+
+
+def build_score_loss(
+    search: CandidateSearch, gradient: ScoreGradient, term: ScoreTerm, square_weight: float = 0.0
+) -> Loss:
+    """A term of the score, in units of how far the row's own score is from the threshold, plus the weighted sum of
+    squared changes.
+    """
+    unit = abs(gradient.evaluate(search.center).score) or 1.0
+
+    def measure(vector: Float64Array) -> SlopedScore:
+        search.run.meter.check()
+        score, slope = gradient.evaluate(vector)
+        (value, derivative), change = term(score / unit), vector - search.center
+        total = value + square_weight * float(change @ change)
+        return SlopedScore(total, derivative / unit * slope + 2.0 * square_weight * change)
+
+    return measure
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,17 +92,32 @@ class ChangePenalty:
         return self.permitted.clip(self.center + shorter)
 
 
+def ignore(_: Sequence[Float64Array]) -> None:
+    """What there is to prepare where a loss asks nobody: nothing."""
+
+
 Descent = Callable[[Loss, ChangePenalty, Float64Array, int], Iterator[Float64Array]]
 
 
-def descend(loss: Loss, penalty: ChangePenalty, start: Float64Array, steps: int) -> Iterator[Float64Array]:
-    """The vectors that FISTA comes by from a start, until it settles or has made so many steps."""
+def descend(
+    loss: Loss, penalty: ChangePenalty, start: Float64Array, steps: int, prepare: Prepare = ignore
+) -> Iterator[Float64Array]:
+    """The vectors that FISTA comes by from a start, until it settles or has made so many steps.
+
+    ``prepare`` is told of vectors that the loss is likely to be asked about next: where a step ends together with where
+    the next one begins, and several halved steps together.
+    """
     step, momentum = 1.0, 1.0
     last = ahead = penalty.permitted.clip(start)
     for _ in range(steps):
         here = loss(ahead)
-        for _ in range(MAX_HALVINGS):
+        for turn in range(MAX_HALVINGS):
             new = penalty.shrink(ahead - step * here.gradient, step)
+            if turn == 0:
+                prepare([new, _look_ahead(new, last, momentum, penalty)[0]])
+            elif turn % PREPARED_HALVINGS == 1:
+                halved = (step / 2.0**more for more in range(PREPARED_HALVINGS))
+                prepare([penalty.shrink(ahead - each * here.gradient, each) for each in halved])
             moved = new - ahead
             promised = here.score + float(here.gradient @ moved) + float(moved @ moved) / (2.0 * step)
             if loss(new).score <= promised + 1e-12 * abs(promised):
@@ -94,9 +130,16 @@ def descend(loss: Loss, penalty: ChangePenalty, start: Float64Array, steps: int)
             return
         if float((ahead - new) @ (new - last)) > 0.0:
             momentum = 1.0
-        following = (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
-        ahead = penalty.permitted.clip(new + (momentum - 1.0) / following * (new - last))
-        last, momentum = new, following
+        ahead, momentum = _look_ahead(new, last, momentum, penalty)
+        last = new
+
+
+def _look_ahead(
+    new: Float64Array, last: Float64Array, momentum: float, penalty: ChangePenalty
+) -> tuple[Float64Array, float]:
+    """Where the next step begins: beyond the end of this one, by the momentum; and the momentum after it."""
+    following = (1.0 + math.sqrt(1.0 + 4.0 * momentum**2)) / 2.0
+    return penalty.permitted.clip(new + (momentum - 1.0) / following * (new - last)), following
 
 
 def descend_by_fixed_steps(

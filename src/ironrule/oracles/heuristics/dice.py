@@ -22,7 +22,7 @@ counterfactual does not need, the smallest first. The first two need answers alo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
@@ -42,6 +42,7 @@ from ironrule.verdict.verdict import Unrefuted, Verdict
 
 DiceMethod = Literal["random", "genetic", "gradient"]
 ASKED_EVERY = 10  # steps of a descent
+ASKED_AT_ONCE = 10  # vectors on it
 PATIENCE = 5  # generations without a better set, after which the genetic search ends
 KEPT_SHARE = 0.4  # of the features that a child has from each parent; the others are drawn anew
 
@@ -178,26 +179,41 @@ class DiCE:
         vectors: Float64Array,
         ranges: Sequence[PermittedRange],
     ) -> Float64Array:
-        """Move all vectors down the loss, each within its range; where they end."""
+        """Move all vectors down the loss, each within its range, and ask about some on the way; where they end."""
+        ends = vectors
+
+        def pass_by() -> Iterator[Float64Array]:
+            nonlocal ends
+            for step, ends in enumerate(self._move(asked, distance, gradient, vectors, ranges)):
+                if step % ASKED_EVERY == 0 or step == self.steps:
+                    yield from ends
+
+        asked.ask_way(pass_by(), at_once=ASKED_AT_ONCE)
+        return ends
+
+    def _move(
+        self,
+        asked: AskedPoints,
+        distance: MeanDistance,
+        gradient: ScoreGradient,
+        vectors: Float64Array,
+        ranges: Sequence[PermittedRange],
+    ) -> Iterator[Float64Array]:
+        """All vectors before the first step down the loss, and after each."""
         center, count, adam = asked.search.center, len(vectors), Adam(self.learning_rate)
+        low, high = np.stack([one.low for one in ranges]), np.stack([one.high for one in ranges])
         unit = abs(gradient.evaluate(center).score) or 1.0
-        for step in range(self.steps):
-            vectors = np.stack([permitted.clip(one) for one, permitted in zip(vectors, ranges, strict=True)])
-            if step % ASKED_EVERY == 0:
-                for vector in vectors:
-                    asked.ask_vector(vector)
+        yield (vectors := np.clip(vectors, low, high))
+        for _ in range(self.steps):
             asked.run.meter.check()
             slopes = self.proximity_weight / count * np.sign(vectors - center) * distance.weights
             slopes -= self.diversity_weight * compute_diversity(distance, vectors)[1]
+            gradient.prepare(list(vectors))
             for place, vector in enumerate(vectors):
                 score, slope = gradient.evaluate(vector)
                 if score / unit < 1.0:  # a hinge: as far beyond the threshold as the row is before it
                     slopes[place] -= slope / unit / count
-            vectors = adam.move(vectors, slopes)
-        vectors = np.stack([permitted.clip(one) for one, permitted in zip(vectors, ranges, strict=True)])
-        for vector in vectors:
-            asked.ask_vector(vector)
-        return vectors
+            yield (vectors := np.clip(adam.move(vectors, slopes), low, high))
 
 
 def draw_points(search: CandidateSearch, count: int) -> Points:

@@ -14,11 +14,19 @@ import numpy as np
 from ironrule.arrays import Float64Array, Int64Array, Points
 from ironrule.oracles.heuristics.candidates import CandidateSearch
 from ironrule.oracles.heuristics.encoding import NumericEncoding
+from ironrule.oracles.heuristics.prepared import PreparedValues
 from ironrule.oracles.protocol import Case
 
 
 def compute_mad_weights(case: Case, encoding: NumericEncoding) -> Float64Array:
     """What a difference of 1 in each column counts."""
+    return _WEIGHTS.get((case.space, case.history), lambda: _compute_weights(case, encoding))
+
+
+_WEIGHTS: PreparedValues[Float64Array] = PreparedValues()
+
+
+def _compute_weights(case: Case, encoding: NumericEncoding) -> Float64Array:
     weights = np.ones(encoding.width)
     for j, table in enumerate(encoding.tables):
         start = int(encoding.starts[j])

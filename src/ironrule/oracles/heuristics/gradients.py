@@ -16,7 +16,9 @@ Whatever is read from a normal form costs no evaluation. A score is above 0 wher
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -29,8 +31,9 @@ from ironrule.model.normal_form.tree_sum import TreeSum
 from ironrule.model.protocol import Unreadable
 from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.heuristics.candidates import CandidateSearch
-from ironrule.oracles.heuristics.encoding import NumericEncoding
+from ironrule.oracles.heuristics.encoding import NumericEncoding, SortedNumbers, VectorDecoder
 from ironrule.oracles.heuristics.feature_sums import TabulatedSum, tabulate_sums
+from ironrule.oracles.heuristics.prepared import PreparedValues
 from ironrule.oracles.protocol import Case, Run
 
 DIFFERENCE_STEP = 0.05  # of a feature's range: how far apart from a point differences are taken, at the least
@@ -51,6 +54,9 @@ class ScoreGradient(Protocol):
     def evaluate(self, vector: Float64Array) -> SlopedScore:
         """The score and its gradient."""
 
+    def prepare(self, vectors: Sequence[Float64Array]) -> None:
+        """Find out together what is not known yet of vectors that are to be evaluated."""
+
 
 def build_score_gradient(search: CandidateSearch) -> ScoreGradient:
     """The gradient of a model's score: analytic where its normal form has one, by differences where it gives scores;
@@ -58,8 +64,13 @@ def build_score_gradient(search: CandidateSearch) -> ScoreGradient:
     """
     case = search.query.case
     read = case.tabulated_model
-    smooth = None if read is None else build_smooth_score(read, search.encoding)
+    smooth = None
+    if read is not None:
+        smooth = _SMOOTH.get((read, case.space), lambda: build_smooth_score(read, search.encoding))
     return smooth or DifferenceGradient(search, build_point_score(case, search.run))
+
+
+_SMOOTH: PreparedValues[ScoreGradient | None] = PreparedValues()
 
 
 def build_point_score(case: Case, run: Run) -> ScorePoints:
@@ -89,27 +100,25 @@ def _score_by_normal_form(read: TabulatedModel, points: Points, run: Run) -> Flo
 class FeatureCurve:
     """What a feature's columns of a vector stand for: a table with a row per code, and channels as its columns.
 
-    ``places`` has the numbers of an ordered feature's codes, rising, and ``table`` its rows in that order; a nominal
-    feature has none, and a row per column. ``missing`` is the row for missing of an ordered feature.
+    ``places`` has the numbers of an ordered feature's codes, rising, ``table`` its rows in that order, and ``slopes``
+    those from each to the next; a nominal feature has none, and a row per column. ``missing`` is the row for missing of
+    an ordered feature.
     """
 
     start: int
-    places: Float64Array | None
+    places: list[float] | None
     table: Float64Array
+    slopes: Float64Array
     missing: Float64Array | None
 
     def evaluate(self, vector: Float64Array) -> tuple[Float64Array, Float64Array]:
         """The channels at a vector, and their slopes: a row per column of the feature."""
         if self.places is None:
             return vector[self.start : self.start + len(self.table)] @ self.table, self.table
-        slope, value = np.zeros(self.table.shape[1]), np.zeros(self.table.shape[1])
-        if len(self.places) > 1:
-            here = vector[self.start]
-            left = min(max(int(np.searchsorted(self.places, here, side="right")) - 1, 0), len(self.places) - 2)
-            slope = (self.table[left + 1] - self.table[left]) / (self.places[left + 1] - self.places[left])
-            value = self.table[left] + (here - self.places[left]) * slope
-        elif len(self.places) == 1:
-            value = self.table[0]
+        here = float(vector[self.start])
+        left = min(max(bisect_right(self.places, here) - 1, 0), len(self.places) - 2)
+        slope = self.slopes[left]
+        value = self.table[left] + (here - self.places[left]) * slope
         if self.missing is None:
             return value, slope[None, :]
         share = vector[self.start + 1]  # how much of it is missing
@@ -121,11 +130,16 @@ def build_curve(encoding: NumericEncoding, feature: int, table: Float64Array) ->
     """The curve of a feature from what every code of it has in each channel."""
     start, codes = int(encoding.starts[feature]), encoding.tables[feature]
     if not encoding.ordered[feature]:
-        return FeatureCurve(start, None, table, None)
+        return FeatureCurve(start, None, table, np.zeros_like(table), None)
     count = len(codes) - (codes.shape[1] - 1)  # missing has a column of its own, and the last code
     order = np.argsort(codes[:count, 0], kind="stable")
-    missing = table[count] if count < len(codes) else None
-    return FeatureCurve(start, codes[order, 0], table[order], missing)
+    places, rows, missing = codes[order, 0], table[order], table[count] if count < len(codes) else None
+    if count < 2:  # a level line, of which two places are enough
+        places = np.array([0.0, 1.0])
+        rows = np.repeat(rows if count else np.zeros((1, table.shape[1])), 2, axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # between numbers too close to be told apart nobody looks
+        slopes = np.diff(rows, axis=0) / np.diff(places)[:, None]
+    return FeatureCurve(start, places.tolist(), rows, slopes, missing)
 
 
 def build_smooth_score(read: TabulatedModel, encoding: NumericEncoding) -> ScoreGradient | None:
@@ -158,6 +172,9 @@ class SumGradient:
     curves: tuple[FeatureCurve, ...]
     alternatives: tuple[tuple[TabulatedSum, ...], ...]
     width: int
+
+    def prepare(self, vectors: Sequence[Float64Array]) -> None:
+        """Nothing: each is evaluated by itself."""
 
     def evaluate(self, vector: Float64Array) -> SlopedScore:
         """The largest of the alternatives' smallest margins, and its gradient."""
@@ -211,6 +228,9 @@ class NetworkGradient:
     network: Network
     width: int
 
+    def prepare(self, vectors: Sequence[Float64Array]) -> None:
+        """Nothing: each is evaluated by itself."""
+
     def evaluate(self, vector: Float64Array) -> SlopedScore:
         """The largest of the alternatives' smallest margins, and its gradient."""
         seen, slopes = np.zeros(sum(map(len, self.columns))), []
@@ -251,92 +271,174 @@ def _differentiate(activation: Activation, sums: Float64Array, values: Float64Ar
             return np.asarray(values * (1.0 - values))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+Neighbour = tuple[int, int]  # of a point: a feature, and the code that it has there
+
+
+class Difference(NamedTuple):
+    """Two neighbours, or one and the point itself, whose scores are compared, and how far apart a column has them."""
+
+    column: int
+    first: Neighbour
+    last: Neighbour
+    width: float
+
+
+class Surroundings(NamedTuple):
+    """The neighbours of a point that are a step away, and what is compared with what."""
+
+    neighbours: list[Neighbour]
+    differences: list[Difference]
+
+
+@dataclass(slots=True, eq=False)
 class DifferenceGradient:
     """Differences of the score between feasible points around the one that stands for a vector.
 
     Near a point the score is taken to be linear. Where nothing nearby changes it, as between the thresholds of trees,
-    points farther and farther away are asked about. What was asked about is kept.
+    neighbours farther and farther away count. A question takes much the same time for one point as for fifty, so all
+    neighbours a step away are asked about together, and the farther ones in a second question. What was found out about
+    a point is kept.
     """
 
     search: CandidateSearch
     score_points: ScorePoints
     step: float = DIFFERENCE_STEP
-    known: dict[bytes, SlopedScore] = field(default_factory=dict)
+    each_column: bool = False  # whether a column that shows nothing nearby takes a longer step, whatever others show
+    known: dict[bytes, tuple[SlopedScore, Float64Array]] = field(default_factory=dict)  # with the vectors of points
+    surroundings: dict[tuple[int, int, float], Surroundings] = field(default_factory=dict)  # by feature, code and step
+    numbers: dict[int, SortedNumbers] = field(default_factory=dict)  # of ordered features
+    decoder: VectorDecoder = field(init=False)
+    has_flat_columns: bool = field(default=False, init=False)  # whether some column has shown nothing beside others
+
+    def __post_init__(self) -> None:
+        self.decoder = VectorDecoder.build(self.search.encoding, self.search.codes)
 
     def evaluate(self, vector: Float64Array) -> SlopedScore:
         """The score and its gradient."""
-        point = self.search.encoding.decode_among(vector[None, :], self.search.codes)[0]
-        key = point.tobytes()
-        if key not in self.known:
-            step, found = self.step, self._ask_around(point, self.step)
-            while step < 1.0 and not found.gradient.any():
-                step *= 2.0
-                found = self._ask_around(point, step)
-            self.known[key] = found
-        score, gradient = self.known[key]
-        away = vector - self.search.encoding.encode(point[None, :])[0]
-        return SlopedScore(score + float(away @ gradient), gradient)
+        point = self.decoder.decode(vector)
+        if point.tobytes() not in self.known:
+            self._measure([point])
+        (score, gradient), center = self.known[point.tobytes()]
+        return SlopedScore(score + float((vector - center) @ gradient), gradient)
 
-    def _ask_around(self, point: Points, step: float) -> SlopedScore:
+    def prepare(self, vectors: Sequence[Float64Array]) -> None:
+        """Ask about the points that stand for some vectors, all together."""
+        points = {point.tobytes(): point for point in map(self.decoder.decode, vectors)}
+        new = [point for key, point in points.items() if key not in self.known]
+        if new:
+            self._measure(new)
+
+    def _measure(self, points: Sequence[Points]) -> None:
+        """Find out the scores of points, and the gradient of each by the shortest step that shows one."""
+        steps = [self.step]
+        while steps[-1] < 1.0:
+            steps.append(2.0 * steps[-1])
+        scores = [dict[Neighbour, float]() for _ in points]
+        nearby = [self._list_surroundings(point, steps[0]) for point in points]
+        own = [(0, int(point[0])) for point in points]
+        self._ask(points, [[one, *each.neighbours] for one, each in zip(own, nearby, strict=True)], scores)
+        found = list(map(self._compare, own, nearby, scores))
+        flat = [place for place, each in enumerate(found) if self._is_flat(each, nearby[place])]
+        farther = [[self._list_surroundings(points[place], step) for step in steps[1:]] for place in flat]
+        asked = [[one for each in around for one in each.neighbours] for around in farther]
+        self._ask([points[place] for place in flat], asked, [scores[place] for place in flat])
+        for place, around in zip(flat, farther, strict=True):
+            for surroundings in around:
+                if not self._is_flat(found[place], surroundings):
+                    break
+                score, farther_off = self._compare(own[place], surroundings, scores[place])
+                nearer = found[place].gradient
+                found[place] = SlopedScore(score, np.where(nearer == 0.0, farther_off, nearer))
+        for each, surroundings in zip(found, nearby, strict=True):
+            self.has_flat_columns |= not all(each.gradient[one.column] for one in surroundings.differences)
+        centers = self.search.encoding.encode(np.stack(points))
+        self.known.update(zip((point.tobytes() for point in points), zip(found, centers, strict=True), strict=True))
+
+    def _is_flat(self, found: SlopedScore, around: Surroundings) -> bool:
+        """Whether longer steps are to be taken."""
+        if not self.each_column:
+            return not found.gradient.any()
+        return not all(found.gradient[one.column] for one in around.differences)
+
+    def _ask(
+        self,
+        points: Sequence[Points],
+        neighbours: Sequence[Sequence[Neighbour]],
+        scores: Sequence[dict[Neighbour, float]],
+    ) -> None:
+        """Add the scores of neighbours of points that are not known yet; NaN where they are not feasible."""
+        new = [
+            [one for one in dict.fromkeys(each) if one not in known]
+            for each, known in zip(neighbours, scores, strict=True)
+        ]
+        counts, listed = list(map(len, new)), [one for each in new for one in each]
+        if not listed:
+            return
+        around = np.repeat(np.stack(points), counts, axis=0)
+        around[np.arange(len(listed)), [j for j, _ in listed]] = [code for _, code in listed]
+        admitted = self.search.query.case.feasible.admits(around)
+        asked = np.full(len(listed), np.nan)
+        if admitted.any():
+            asked[admitted] = self.score_points(around[admitted])
+        answers = iter(asked.tolist())
+        for each, known in zip(new, scores, strict=True):
+            known.update(zip(each, answers, strict=False))
+
+    def _compare(self, own: Neighbour, around: Surroundings, scores: Mapping[Neighbour, float]) -> SlopedScore:
         """The score of a point, and for every column what a change there does to it.
 
         Where the point is not feasible, the mean of those around it stands for its score.
         """
-        encoding, feasible = self.search.encoding, self.search.query.case.feasible
-        around, columns = self._list_neighbours(point, step)
-        points = np.concatenate([point[None, :], around])
-        admitted = feasible.admits(points)
-        gradient = np.zeros(encoding.width)
-        if not admitted.any():
-            return SlopedScore(0.0, gradient)
-        scores = np.full(len(points), np.nan)
-        scores[admitted] = self.score_points(points[admitted])
-        scores[np.isnan(scores)] = scores[0] if admitted[0] else scores[admitted].mean()
-        vectors = encoding.encode(points)
-        for column in np.unique(columns).tolist():
-            own = 1 + np.flatnonzero(columns == column)
-            # Two neighbours on both sides, or one, or a category that is taken.
-            ends = own if len(own) == 2 else np.array([0, own[0]])
-            width = vectors[ends[1], column] - vectors[ends[0], column]
-            gradient[column] = (scores[ends[1]] - scores[ends[0]]) / width
-        return SlopedScore(float(scores[0]), gradient)
+        score = scores[own]
+        if math.isnan(score):
+            feasible = [scores[one] for one in around.neighbours if not math.isnan(scores[one])]
+            score = float(np.mean(feasible)) if feasible else 0.0
 
-    def _list_neighbours(self, point: Points, step: float) -> tuple[Points, IntpArray]:
-        """Points with one other code, and the column in which that is seen: of an ordered feature the next smaller and
-        the next larger number at least a step away, and missing; of a nominal one every other category.
+        def look_up(one: Neighbour) -> float:
+            known = scores.get(one, score)  # any other code of the point itself is not there
+            return score if math.isnan(known) else known
+
+        gradient = np.zeros(self.search.encoding.width)
+        for column, first, last, width in around.differences:
+            gradient[column] = (look_up(last) - look_up(first)) / width
+        return SlopedScore(score, gradient)
+
+    def _list_surroundings(self, point: Points, step: float) -> Surroundings:
+        around = Surroundings([], [])
+        for j, code in enumerate(point.tolist()):
+            if (j, code, step) not in self.surroundings:
+                self.surroundings[j, code, step] = self._look_around(j, code, step)
+            neighbours, differences = self.surroundings[j, code, step]
+            around.neighbours.extend(neighbours)
+            around.differences.extend(differences)
+        return around
+
+    def _look_around(self, feature: int, code: int, step: float) -> Surroundings:
+        """Of an ordered feature the next smaller and the next larger number at least a step away, and missing; of a
+        nominal one every other category.
         """
-        encoding, points, columns = self.search.encoding, [], list[int]()
-        for j, codes in enumerate(self.search.codes):
-            table, start = encoding.tables[j], int(encoding.starts[j])
-            others = codes[codes != point[j]]
-            chosen = [(int(code), start + int(code)) for code in others] if not encoding.ordered[j] else []
-            if encoding.ordered[j] and len(others):
-                chosen = _choose_ordered_neighbours(table, others, int(point[j]), step, start)
-            for code, column in chosen:
-                points.append(point.copy())
-                points[-1][j] = code
-                columns.append(column)
-        return np.array(points, dtype=np.int32).reshape(-1, len(point)), np.array(columns, dtype=np.intp)
+        encoding, codes = self.search.encoding, self.search.codes[feature]
+        table, start = encoding.tables[feature], int(encoding.starts[feature])
+        if encoding.ordered[feature]:
+            chosen = [(other, start + column) for other, column in self._choose_ordered(feature, code, step)]
+        else:
+            chosen = [(other, start + other) for other in codes.tolist() if other != code]
+        differences = []
+        for column in sorted({column for _, column in chosen}):
+            ends = [other for other, shown in chosen if shown == column]
+            # Two neighbours on both sides, or one, or a category that is taken.
+            first, last = ends if len(ends) == 2 else (code, ends[0])
+            width = float(table[last, column - start] - table[first, column - start])
+            differences.append(Difference(column, (feature, first), (feature, last), width))
+        return Surroundings([(feature, other) for other, _ in chosen], differences)
 
-
-def _choose_ordered_neighbours(
-    table: Float64Array, others: IntpArray, code: int, step: float, start: int
-) -> list[tuple[int, int]]:
-    """Codes around one of an ordered feature, each with the column that shows the change."""
-    if table.shape[1] == 2 and table[code, 1] == 1.0:  # missing: any number in the middle tells what leaving it does
-        middle = others[np.abs(table[others, 0] - table[code, 0]).argmin()]
-        return [(int(middle), start + 1)]
-    is_absent = table[others, 1] == 1.0 if table.shape[1] == 2 else np.zeros(len(others), dtype=np.bool_)
-    absent, numbers = others[is_absent].tolist(), others[~is_absent]
-    distances = table[numbers, 0] - table[code, 0]
-    chosen = []
-    for side in (-1.0, 1.0):
-        is_there = side * distances > 0.0
-        on_side = numbers[is_there]
-        if len(on_side):
-            gaps = np.abs(distances[is_there])
-            # The nearest one that is at least a step away, or the farthest there is.
-            far = on_side[gaps >= step]
-            chosen.append(int(far[gaps[gaps >= step].argmin()] if len(far) else on_side[gaps.argmax()]))
-    return [(one, start) for one in chosen] + [(one, start + 1) for one in absent]
+    def _choose_ordered(self, feature: int, code: int, step: float) -> list[tuple[int, int]]:
+        """Codes around one of an ordered feature, each with the column of the feature that shows the change."""
+        table, codes = self.search.encoding.tables[feature], self.search.codes[feature]
+        if feature not in self.numbers:
+            self.numbers[feature] = SortedNumbers.build(table, codes)
+        numbers, place = self.numbers[feature], float(table[code, 0])
+        absent = [] if table.shape[1] == 1 else codes[table[codes, 1] == 1.0].tolist()
+        if code in absent:  # a number in the middle tells what leaving it does
+            return [(numbers.find_nearest(place), 1)] if numbers.codes else []
+        return [(one, 0) for one in numbers.find_beside(place, step)] + [(one, 1) for one in absent]

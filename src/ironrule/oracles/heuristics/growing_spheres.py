@@ -45,47 +45,59 @@ class GrowingSpheres:
 
     def find(self, query: BoxQuery, run: Run) -> Verdict:
         """Up to k counterfactuals, nearest first, each without useless changes; ``Unrefuted`` if no layer has one."""
-        before = run.meter.evaluations
-        search = CandidateSearch.build(query, run)
-        if search is None:
-            return NOT_SEARCHED
-        found, stop = self._search_layers(search)
-        if len(found) == 0:
-            return Unrefuted(tried=run.meter.evaluations - before, samples=0, confidence=0.0)
-        kept: list[Points] = []
-        stopped = None
-        try:
-            if stop is not None:
-                raise stop
-            for point in found:
-                sparse = search.undo_changes(point) if self.undo_changes else point
-                if not any(np.array_equal(sparse, other) for other in kept):
-                    kept.append(sparse)
-                if len(kept) == query.k:
-                    break
-        except (BudgetExhausted, KeyboardInterrupt) as reason:
-            stopped = name_stop(reason, run.meter)
-            kept = kept or [found[0]]
-        return replace(query.case.build_refuted(np.stack(kept)), stopped=stopped)
+        return answer_from_layers(query, run, self._look, self.undo_changes)
 
-    def _search_layers(self, search: CandidateSearch) -> tuple[Points, BaseException | None]:
-        """The counterfactuals of the innermost layer that was seen to hold some, nearest first, and what stopped it."""
+    def _look(self, search: CandidateSearch) -> FoundInLayer:
         columns = search.columns
         if len(columns) == 0:  # nothing may change
             return search.ask(search.start[None, :]), None
 
+        center = search.center[columns]
+
         def draw_layer(inner: float, outer: float) -> Points:
             vectors = np.repeat(search.center[None, :], self.samples, axis=0)
-            vectors[:, columns] += draw_in_layer(search.run.rng, self.samples, len(columns), inner, outer)
+            vectors[:, columns] = center + draw_in_layer(search.run.rng, self.samples, len(columns), inner, outer)
             return search.sort_by_distance(search.ask(search.decode(vectors)))
 
         # No two vectors of the unit cube are farther apart than its diagonal.
         return search_layers(draw_layer, radius=self.radius, step=self.step, limit=math.sqrt(len(columns)))
 
 
+FoundInLayer = tuple[Points, BaseException | None]  # counterfactuals of a layer, nearest first, and what stopped it
+
+
+def answer_from_layers(
+    query: BoxQuery, run: Run, look: Callable[[CandidateSearch], FoundInLayer], undo_changes: bool
+) -> Verdict:
+    """Up to k counterfactuals that a search in layers finds, nearest first, without useless changes where these are to
+    be undone; ``Unrefuted`` if it finds none.
+    """
+    before, search = run.meter.evaluations, CandidateSearch.build(query, run)
+    if search is None:
+        return NOT_SEARCHED
+    found, stop = look(search)
+    if len(found) == 0:
+        return Unrefuted(tried=run.meter.evaluations - before, samples=0, confidence=0.0)
+    if not undo_changes or stop is not None:
+        stopped = None if stop is None else name_stop(stop, run.meter)
+        return replace(query.case.build_refuted(found[: query.k]), stopped=stopped)
+    kept, stopped = list[Points](), None
+    try:
+        for point in found:
+            sparse = search.undo_changes(point)
+            if not any(np.array_equal(sparse, other) for other in kept):
+                kept.append(sparse)
+            if len(kept) == query.k:
+                break
+    except (BudgetExhausted, KeyboardInterrupt) as reason:
+        stopped = name_stop(reason, run.meter)
+        kept = kept or [found[0]]
+    return replace(query.case.build_refuted(np.stack(kept)), stopped=stopped)
+
+
 def search_layers(
     draw_layer: Callable[[float, float], Points], *, radius: float, step: float, limit: float
-) -> tuple[Points, BaseException | None]:
+) -> FoundInLayer:
     """What ``draw_layer`` finds between two radii, in the innermost layer that was seen to hold something; and what
     stopped the search for a layer that is nearer.
     """

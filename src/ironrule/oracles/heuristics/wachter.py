@@ -27,9 +27,9 @@ from typing import ClassVar
 from ironrule.arrays import Float64Array
 from ironrule.errors import InputError, describe_value
 from ironrule.oracles.heuristics.asked_points import AskedPoints, answer_query, draw_point
-from ironrule.oracles.heuristics.descent import ChangePenalty, PermittedRange, descend
+from ironrule.oracles.heuristics.descent import ChangePenalty, PermittedRange, build_score_loss, descend
 from ironrule.oracles.heuristics.distances import MadDistance
-from ironrule.oracles.heuristics.gradients import ScoreGradient, SlopedScore, build_score_gradient
+from ironrule.oracles.heuristics.gradients import ScoreGradient, build_score_gradient
 from ironrule.oracles.heuristics.parameters import require_count, require_positive
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
 from ironrule.verdict.verdict import Verdict
@@ -65,22 +65,23 @@ class Wachter:
     def _look(self, asked: AskedPoints) -> None:
         search = asked.search
         gradient = build_score_gradient(search)
-        if asked.ask_vector(search.center) or len(search.columns) == 0:  # a box need not hold the instance
+        if asked.is_settled():
             return
         whole = PermittedRange.build(search)
         weights = [self.weight * self.growth**turn for turn in range(self.rounds)]
-        last = self._raise_weight(asked, gradient, whole, search.center, weights)
+        last = self._follow(asked, gradient, whole, search.center, weights)
         for start in range(self.starts):
             if len(asked.found) >= search.query.k:
                 return
             point = draw_point(search) if start else search.encoding.decode_among(last[None, :], search.codes)[0]
             numbers = whole.fix_categories(search, point)
-            if start:
-                self._lower_weight(asked, gradient, numbers, search.encoding.encode(point[None, :])[0], weights)
+            if start:  # from far away, where the weight falls as long as the way ends at a counterfactual
+                away = search.encoding.encode(point[None, :])[0]
+                self._follow(asked, gradient, numbers, away, weights[::-1])
             else:
-                self._raise_weight(asked, gradient, numbers, search.center, weights)
+                self._follow(asked, gradient, numbers, search.center, weights)
 
-    def _raise_weight(
+    def _follow(
         self,
         asked: AskedPoints,
         gradient: ScoreGradient,
@@ -88,31 +89,19 @@ class Wachter:
         start: Float64Array,
         weights: Sequence[float],
     ) -> Float64Array:
-        """Let the weight grow until counterfactuals are found; the vector where that ends."""
+        """Go on with one weight after another: growing ones until counterfactuals are found, falling ones as long as
+        the way ends at one; the vector where that ends.
+        """
+        is_falling = weights[-1] < weights[0]
         for weight in weights:
             before = len(asked.found)
-            for vector in self.descend_with(weight, gradient, asked, permitted, start):
-                start = vector  # the next weight goes on from here
-                asked.ask_vector(vector)
-            if len(asked.found) > before:
+            end = asked.ask_way(self.descend_with(weight, gradient, asked, permitted, start))
+            start = start if end is None else end.vector  # the next weight goes on from here
+            if is_falling and (end is None or not end.reached):
+                break
+            if not is_falling and len(asked.found) > before:
                 break
         return start
-
-    def _lower_weight(
-        self,
-        asked: AskedPoints,
-        gradient: ScoreGradient,
-        permitted: PermittedRange,
-        start: Float64Array,
-        weights: Sequence[float],
-    ) -> None:
-        """From a start far away, let the weight fall as long as the way ends at a counterfactual."""
-        for weight in reversed(weights):
-            reached = False
-            for vector in self.descend_with(weight, gradient, asked, permitted, start):
-                start, reached = vector, asked.ask_vector(vector)
-            if not reached:
-                return
 
     def descend_with(
         self,
@@ -124,13 +113,11 @@ class Wachter:
     ) -> Iterator[Float64Array]:
         """The vectors on the way to the least loss with a given weight."""
         search = asked.search
-        unit = abs(gradient.evaluate(search.center).score) or 1.0
 
-        def measure_loss(vector: Float64Array) -> SlopedScore:
-            asked.run.meter.check()
-            score, slope = gradient.evaluate(vector)
-            missed = score / unit - self.target
-            return SlopedScore(weight * missed**2, 2.0 * weight * missed / unit * slope)
+        def miss_target(score: float) -> tuple[float, float]:
+            missed = score - self.target
+            return weight * missed**2, 2.0 * weight * missed
 
+        loss = build_score_loss(search, gradient, miss_target)
         penalty = ChangePenalty(search.center, MadDistance.build(search).weights, permitted)
-        return descend(measure_loss, penalty, start, self.steps)
+        return descend(loss, penalty, start, self.steps, gradient.prepare)

@@ -11,18 +11,17 @@ With an autoencoder that changes nothing this is Growing Spheres without its las
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from ironrule.arrays import Points
 from ironrule.oracles.heuristics.candidates import CandidateSearch
-from ironrule.oracles.heuristics.growing_spheres import draw_in_layer, search_layers
+from ironrule.oracles.heuristics.growing_spheres import FoundInLayer, answer_from_layers, draw_in_layer, search_layers
 from ironrule.oracles.heuristics.parameters import require_count, require_positive
 from ironrule.oracles.latent.autoencoder import Autoencoder, prepare_autoencoder
 from ironrule.oracles.latent.dense_network import AutoencoderTraining
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Capabilities, Run
-from ironrule.verdict.budget import name_stop
-from ironrule.verdict.verdict import NOT_SEARCHED, Unrefuted, Verdict
+from ironrule.verdict.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +44,9 @@ class CCHVAE:
 
     def find(self, query: BoxQuery, run: Run) -> Verdict:
         """Up to k counterfactuals of the innermost layer that has some, nearest first; ``Unrefuted`` if none has."""
-        before = run.meter.evaluations
-        search = CandidateSearch.build(query, run)
-        if search is None:
-            return NOT_SEARCHED
-        found, stop = self._search_layers(search)
-        if len(found) == 0:
-            return Unrefuted(tried=run.meter.evaluations - before, samples=0, confidence=0.0)
-        stopped = None if stop is None else name_stop(stop, run.meter)
-        return replace(query.case.build_refuted(found[: query.k]), stopped=stopped)
+        return answer_from_layers(query, run, self._look, undo_changes=False)
 
-    def _search_layers(self, search: CandidateSearch) -> tuple[Points, BaseException | None]:
+    def _look(self, search: CandidateSearch) -> FoundInLayer:
         autoencoder = prepare_autoencoder(self.autoencoder, self.training, search, "C-CHVAE")
         if len(search.columns) == 0:  # nothing may change
             return search.ask(search.start[None, :]), None

@@ -15,13 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ironrule.arrays import Float64Array, Points
-from ironrule.oracles.heuristics.asked_points import AskedPoints, round_outwards
+from ironrule.oracles.heuristics.asked_points import BATCH_VECTORS, AskedPoints, round_outwards
 from ironrule.oracles.heuristics.candidates import CandidateSearch
 from ironrule.oracles.heuristics.descent import Adam, PermittedRange
 from ironrule.oracles.heuristics.gradients import ScoreGradient, SlopedScore
 from ironrule.oracles.latent.autoencoder import Autoencoder
-
-BATCH_POINTS = 50  # that the model is asked about at once
 
 ScoreLoss = Callable[[float], tuple[float, float]]  # of a score: the loss, and its derivative
 
@@ -58,7 +56,7 @@ class LatentLoss:
         """
         way = self.descend(steps, rate)
         # A pipeline takes as long for one point as for many.
-        while passed := list(itertools.islice(way, BATCH_POINTS)):
+        while passed := list(itertools.islice(way, BATCH_VECTORS)):
             vectors = np.stack([vector for vector, _ in passed])
             nearest = self.search.encoding.decode_among(vectors, self.search.codes)
             pairs = zip(vectors, nearest, strict=True)

@@ -66,7 +66,7 @@ class REVISE:
         search = asked.search
         gradient = build_score_gradient(search)
         unit = abs(gradient.evaluate(search.center).score) or 1.0
-        if asked.ask_vector(search.center) or len(search.columns) == 0:  # a box need not hold the instance
+        if asked.is_settled():
             return
         autoencoder = prepare_autoencoder(self.autoencoder, self.training, search, "REVISE")
         for weight in (self.weight * self.growth**turn for turn in range(self.rounds)):

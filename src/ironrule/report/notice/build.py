@@ -108,6 +108,7 @@ def _describe_bound(ladder: Ladder, verdict: Bounded, wording: NoticeWording) ->
     confidence = language.format_number(math.floor(verdict.confidence * 100))
     sentences = [
         language.phrase(f"worth.{key}", share=share, of=of),
+        language.phrase("worth.cautious", share=share, of=of),
         language.phrase("worth.measured", confidence=confidence, **counts),
     ]
     return sentences + ([language.phrase("worth.perhaps_known")] if ladder.measured_from == "split" else [])

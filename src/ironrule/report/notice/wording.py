@@ -78,9 +78,13 @@ class NoticeWording:
         feature, most, least = condition.feature, condition.bound("<="), condition.bound(">=")
         low, high = (None if one is None else one.value for one in (least, most))
         texts = None if most is None and least is None else self.labels.labels.list_value_texts(feature, low, high)
+        if condition.is_known:
+            return self.language.sentences["values.known"]
         if texts and len(texts) <= MAX_LISTED:
             return self._join_alternatives(texts)
         if most is None or least is None:
+            if condition.operator == "==":
+                return self.format_value(feature, condition.components[0].value)
             return self._format_component(condition.components[0])
         if most.value == least.value:
             return self.format_value(feature, most.value)
@@ -93,8 +97,6 @@ class NoticeWording:
 
     def _format_component(self, component: Component) -> str:
         text = self.format_value(component.feature, component.value)
-        if component.op == "==":
-            return text
         if component.allowed is not None and len(component.allowed) <= MAX_LISTED:
             return self._join_alternatives([self.format_value(component.feature, one) for one in component.allowed])
         is_upper, value = component.op == "<=", component.value

@@ -14,7 +14,7 @@ from ironrule.errors import InputError, build_format_error
 from ironrule.results.display import plot_region
 from ironrule.results.document_types import check_region_types
 from ironrule.results.explanation import Statistics
-from ironrule.results.scope import SearchScope
+from ironrule.results.scope import DomainSummary, SearchScope, restore_readings
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import FeatureLabels, group_conditions
 from ironrule.rule.rule import Rule
@@ -139,11 +139,14 @@ class CounterfactualRegion(JsonDocument):
         try:
             require_digest(data)
             check_region_types(data)
+            ranges = tuple(map(FeatureRange.from_dict, data["ranges"]))
+            # A region has no bound that excludes nothing: one at the far end excludes missing values.
+            domains = {one.feature: DomainSummary("seen", True, one.first, one.last) for one in ranges}
             return cls(
                 counterfactual=Counterfactual.from_dict(data["counterfactual"]),
-                rule=Rule.from_dict(data["rule"]),
-                rounded=Rule.from_dict(data["rounded"]),
-                ranges=tuple(map(FeatureRange.from_dict, data["ranges"])),
+                rule=restore_readings(Rule.from_dict(data["rule"]), domains),
+                rounded=restore_readings(Rule.from_dict(data["rounded"]), domains),
+                ranges=ranges,
                 fixed={name: value_from_json(value) for name, value in data["fixed"].items()},
                 verdict=verdict_from_dict(data["verdict"]),
                 maximal=data["maximal"],

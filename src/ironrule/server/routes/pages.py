@@ -6,6 +6,7 @@ POST. The pages work without JavaScript: progress is then shown by loading the p
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -14,12 +15,15 @@ from starlette.responses import Response
 
 from ironrule.server import schemas
 from ironrule.server.auth import HOME_PATHS, check_role
+from ironrule.server.counterfactuals import CounterfactualsRequest
+from ironrule.server.errors import ApiError
 from ironrule.server.responses import redirect, render_response, wants_json
 from ironrule.server.routes.dependencies import (
     QUICK_SECONDS,
     ServiceDependency,
     UserDependency,
     find_result_path,
+    redirect_to_result,
     register_page,
 )
 from ironrule.server.service import read_record, wait_for_end, wait_for_result
@@ -49,6 +53,18 @@ def show_counterfactuals(request: Request, service: ServiceDependency, number: i
     about = None if data["row"] is None else cases.build_applicant_view(service, data["row"])
     drawing = None if wants_json(request) else render_counterfactuals_drawing(service, number)
     return render_response(request, "counterfactuals.html", data | {"applicant": about}, drawing=drawing)
+
+
+@router.post("/counterfactuals/{number:int}/menu", response_model=None)
+async def find_menu(request: Request, service: ServiceDependency, user: UserDependency, number: int) -> Response:
+    """All minimal sets of features, for the row, the cost and the target of counterfactuals that were given."""
+    record = await run_in_threadpool(read_record, service, number, "counterfactuals")
+    if record.row is None or "asked" not in record.document:
+        expected = "a menu must be asked for about counterfactuals of a past row"
+        got, hint = "others", "ask for them with the menu: POST /api/counterfactuals"
+        raise ApiError(422, "no-menu", expected=expected, got=got, hint=hint)
+    wanted = replace(CounterfactualsRequest.from_document(record.row, record.document), menu=True)
+    return await redirect_to_result(request, service, service.start_counterfactuals(wanted, user.name))
 
 
 @register_page(router, "/explanations")

@@ -5,7 +5,7 @@ Records of earlier versions have only some of this; what they do not have is not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from ironrule.report.plots.drawing import render_svg
 from ironrule.report.text import describe_counterfactuals_stop
 from ironrule.results.counterfactuals import FORMAT_FIELD, Counterfactuals
 from ironrule.results.explanation import Statistics
+from ironrule.results.scope import restore_readings, summarize_domains
 from ironrule.rule.cost import Cost
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import FeatureLabels, format_label, group_conditions, name_value
@@ -55,7 +56,7 @@ def build_counterfactuals_view(service: Service, number: int) -> dict[str, Any]:
         "infeasibility": _build_infeasibility_view(document, space),
         "has_own_cost": "cost" in document,
         "unfinished": document.get("unfinished", []),
-        "menu_request": _build_menu_request(document, space) if is_current and record.row is not None else None,
+        "can_have_menu": is_current and record.row is not None and _can_have_menu(document),
     }
 
 
@@ -148,7 +149,8 @@ def _build_region_view(
     if region is None:
         return None
     labels, asked = FeatureLabels.from_space(space, "unquoted"), document["asked"]
-    conditions = {one.feature: one for one in group_conditions(Rule.from_dict(region["rounded"]))}
+    rounded = restore_readings(Rule.from_dict(region["rounded"]), summarize_domains(space))
+    conditions = {one.feature: one for one in group_conditions(rounded)}
     return {
         "ranges": [
             {
@@ -179,13 +181,14 @@ def _build_menu_view(menu: Mapping[str, Any] | None, space: Space) -> dict[str, 
             {
                 "features": [format_label(labels.get(name)) for name in one["features"]],
                 "changes": _build_stored_changes(one["counterfactual"], space),
-                "distance": one["distance"],
+                "distance": one["distance"] if one.get("cost") is None else one["cost"],
                 "proven": one["proven"],
                 "minimal": one["minimal"],
             }
             for one in menu["entries"]
         ],
         "complete": menu["complete"],
+        "measure": "cost" if any(one.get("cost") is not None for one in menu["entries"]) else "distance",
     }
 
 
@@ -220,13 +223,8 @@ def _build_stored_changes(stored: Mapping[str, Any] | None, space: Space) -> lis
     return None if stored is None else build_changes(Counterfactual.from_dict(stored), space)
 
 
-def _build_menu_request(document: Mapping[str, Any], space: Space) -> dict[str, Any] | None:
-    """The fields of the form that asks for the menu too; None where there can be none, or it is there already."""
-    asked = document.get("asked")
-    if asked is None or asked["permitted_range"] or "menu" in document or {"cost", "target"} & set(document):
-        return None
-    if not document["counterfactuals"]:
-        return None
-    vary = asked["features_to_vary"]
-    fixed: Sequence[str] = [] if vary == "all" else [name for name in space.names if name not in vary]
-    return {"algorithm": asked["algorithm"], "fixed": fixed, "constraints": "\n".join(asked["constraints"])}
+def _can_have_menu(document: Mapping[str, Any]) -> bool:
+    """Whether a menu can be asked for: there is none yet, something can be changed, and no number has steps."""
+    if "asked" not in document or "menu" in document or not document["counterfactuals"]:
+        return False
+    return not document.get("cost", {}).get("steps")

@@ -29,6 +29,7 @@ from ironrule.checker.readers.normal_form import (
     SumForm,
     SumMargin,
 )
+from ironrule.checker.readers.pmml import regressions
 from ironrule.checker.readers.pmml.fields import (
     PmmlField,
     get_attribute,
@@ -41,9 +42,10 @@ from ironrule.checker.readers.pmml.fields import (
     treat_field,
 )
 from ironrule.checker.readers.pmml.predicates import PREDICATES, Question, QuestionGraph
+from ironrule.checker.readers.pmml.regressions import LINKS
 from ironrule.checker.readers.registry import identify_class
 
-MODELS = ("Scorecard", "TreeModel", "RegressionModel", "MiningModel")
+MODELS = ("Scorecard", "TreeModel", "RegressionModel", "MiningModel", "GeneralRegressionModel")
 AROUND_MODELS = ("MiningSchema", "Output", "Targets", "LocalTransformations")
 LARGEST_NUMBER = 1e290
 GRID = 2.0**-20  # sums of multiples of it are exact while they are small
@@ -126,7 +128,7 @@ def _scale_term(term: ColumnTerm, factor: float) -> ColumnTerm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Number:
-    """A regression: a total, through a link: ``none``, ``exp`` or ``logit``."""
+    """A regression: a total, through a link: ``none``, ``exp``, ``logit`` or one of LINKS."""
 
     total: Total
     link: str = "none"
@@ -148,7 +150,7 @@ class LeafClasses:
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassTotals:
     """A classification by the largest of several scores. ``kind``: shares are the probabilities, votes are whole ones
-    in ``count`` members, softmax and logit (whose one score is of the class ``first``) give them.
+    in ``count`` members, softmax, logit and LINKS (whose one score is of the class ``first``) give them.
     """
 
     kind: str
@@ -157,7 +159,14 @@ class ClassTotals:
     count: int = 1
 
 
-Answer = Number | LeafClasses | ClassTotals
+@dataclass(frozen=True, slots=True, eq=False)
+class Cases:
+    """Several answers, each with a tree that is 1.0 where it counts and else -1.0."""
+
+    answers: Sequence[tuple[RegressionTree, Answer]]
+
+
+Answer = Number | LeafClasses | ClassTotals | Cases
 
 
 def read_pmml(estimator: Any, target: EstimatorTarget) -> SumForm | None:
@@ -169,6 +178,17 @@ def read_pmml(estimator: Any, target: EstimatorTarget) -> SumForm | None:
         answer = _read_file(parse_file(estimator.source), list(estimator.feature_names_in_), known)
     except RecursionError:
         raise NoReading("its file is nested too deep") from None
+    return _decide(answer, target)
+
+
+def _decide(answer: Answer, target: EstimatorTarget) -> SumForm:
+    if isinstance(answer, Cases):
+        alternatives = [
+            (SumMargin(0.0, (MarginPart((tree,)),)), *margins)
+            for tree, one in answer.answers
+            for margins in _decide(one, target).alternatives
+        ]
+        return SumForm(tuple(alternatives))
     if isinstance(answer, Number):
         return _decide_number(answer, target)
     return _decide_leaves(answer, target) if isinstance(answer, LeafClasses) else _decide_scores(answer, target)
@@ -279,9 +299,16 @@ class _ModelReader:
         is_classifier = get_attribute(model, "functionName") == "classification"
         if not is_classifier and model.get("functionName") != "regression":
             raise NoReading(f"the function {model.get('functionName')} is not read")
-        readers = (self._read_scorecard, self._read_tree, self._read_regression, self._read_ensemble)
+        readers = (
+            self._read_scorecard,
+            self._read_tree,
+            self._read_regression,
+            self._read_ensemble,
+            self._read_general,
+        )
         answer: Answer = readers[MODELS.index(model.tag)](model, fields)
-        if isinstance(answer, Number) == is_classifier:
+        members = [one for _, one in answer.answers] if isinstance(answer, Cases) else [answer]
+        if any(isinstance(one, Number) == is_classifier for one in members):
             raise NoReading("the model answers otherwise than its function says")
         return self._rescale(answer, model)
 
@@ -370,7 +397,7 @@ class _ModelReader:
         totals = [_read_table(table, fields) for table in tables]
         method = model.get("normalizationMethod", "none")
         if model.get("functionName") == "regression":
-            if len(tables) != 1 or method not in ("none", "exp", "logit", "softmax"):
+            if len(tables) != 1 or method not in ("none", "exp", "logit", "softmax", *LINKS):
                 raise NoReading(f"a regression with the normalization {method} is not read")
             return Number(totals[0], "logit" if method == "softmax" else method)
         places = [self._find_label(get_attribute(table, "targetCategory")) for table in tables]
@@ -378,13 +405,66 @@ class _ModelReader:
             raise NoReading("a classification must have a table for every class")
         if method == "softmax":
             return ClassTotals("softmax", [totals[places.index(place)] for place in range(len(places))])
-        if method == "logit" and len(places) == 2:  # the first table's class; the other has the rest
-            return ClassTotals("logit", totals[:1], first=places[0])
+        if method in ("logit", *LINKS) and len(places) == 2:  # the first table's class; the other has the rest
+            return ClassTotals(method, totals[:1], first=places[0])
         raise NoReading(f"a classification with the normalization {method} is not read")
+
+    def _read_general(self, model: Element, fields: Mapping[str, Any]) -> Answer:
+        found = regressions.read_general_model(model, AROUND_MODELS, lambda name: _find(fields, name))
+        cases = regressions.list_cases(found.parameters)
+        answers = []
+        for case in cases:
+            totals = {target: _add_parameters(found, betas, case, fields) for target, betas in found.betas.items()}
+            graph = QuestionGraph(lambda name: _find(fields, name))
+            step = regressions.ask_case(graph, case, cases, lambda name: _find(fields, name))
+            tree, leaves = graph.unfold(step)
+            condition = _put_values(tree, {place: one for place, one in enumerate(leaves) if one != "none"})
+            answers.append((condition, self._classify(found, totals, model.get("functionName") == "classification")))
+        return Cases(answers) if len(answers) > 1 else answers[0][1]
+
+    def _classify(
+        self, found: regressions.GeneralModel, totals: Mapping[str | None, Total], classifies: bool
+    ) -> Answer:
+        if not classifies:
+            return Number(totals[None], found.link if found.kind == "generalizedLinear" else "none")
+        places = {self._find_label(target): total for target, total in totals.items() if target is not None}
+        rest = [place for place in range(len(self.labels)) if place not in places]
+        if len(rest) != 1 or None in totals or (found.reference or None) not in (None, *self.labels):
+            raise NoReading("a general regression must have coefficients for every class but one")
+        if found.reference is not None and self._find_label(found.reference) != rest[0]:
+            raise NoReading("the reference of a general regression has coefficients")
+        if found.kind == "multinomialLogistic":
+            return ClassTotals("softmax", [places.get(k, Total()) for k in range(len(self.labels))])
+        if len(self.labels) != 2 or found.link not in ("logit", *LINKS):
+            raise NoReading(f"a general regression of {len(self.labels)} classes by {found.link} is not read")
+        ((first, total),) = places.items()
+        return ClassTotals(found.link, [total], first=first)
+
+    def _read_first(self, group: Element, fields: Mapping[str, Any]) -> Answer:
+        """The answers of segments, each where it is the first whose condition holds."""
+        segments = [list_children(segment, *PREDICATES, *MODELS) for segment in list_children(group, "Segment")]
+        answers = []
+        for chosen, (_, inner) in enumerate(segments):
+            graph = QuestionGraph(lambda name: _find(fields, name))
+            step = graph.answer(None)
+            for place, (predicate, _) in reversed(list(enumerate(segments))):
+                step = graph.ask(predicate, (graph.answer(1.0 if place == chosen else -1.0), step, step))
+            tree, leaves = graph.unfold(step)
+            condition = _put_values(tree, {place: one for place, one in enumerate(leaves) if one != "none"})
+            if 1.0 not in leaves:
+                continue
+            own = self.read(inner, fields)
+            for further, one in own.answers if isinstance(own, Cases) else ((None, own),):
+                if further is not None:
+                    raise NoReading("cases within cases are not read")
+                answers.append((condition, one))
+        return Cases(answers)
 
     def _read_ensemble(self, model: Element, fields: Mapping[str, Any]) -> Answer:
         (group,) = [one for one in list_children(model, *AROUND_MODELS, "Segmentation") if one.tag == "Segmentation"]
         method, members, seen = get_attribute(group, "multipleModelMethod"), list[Answer](), dict(fields)
+        if method == "selectFirst":
+            return self._read_first(group, fields)
         weights = []
         for segment in list_children(group, "Segment"):
             predicate, inner = list_children(segment, "True", *MODELS)
@@ -488,8 +568,10 @@ def _read_table(table: Element, fields: Mapping[str, Any]) -> Total:
             continue
         power = parse_number(one.get("exponent", "1"))
         place, *more = [one] if one.tag == "NumericPredictor" else list_children(one, "FieldRef")
-        if more or (one.tag == "PredictorTerm" and power != 1):
-            raise NoReading("a product of fields is not read")
+        if one.tag == "PredictorTerm":
+            if power != 1 or any(each.attrib != place.attrib for each in more):
+                raise NoReading("a product of fields is not read")
+            power = 1.0 + len(more)
         found = _find(fields, get_attribute(place, "name" if one.tag == "NumericPredictor" else "field"))
         parts.append((weight, found) if isinstance(found, Total) and power == 1 else _read_power(found, weight, power))
     for name, weights in categories.items():
@@ -498,6 +580,36 @@ def _read_table(table: Element, fields: Mapping[str, Any]) -> Total:
     # the model may add as many terms as there are categories
     extra = 2.0 * sum(map(len, categories.values())) * DOUBLE_ROUNDOFF
     return replace(total, relative_error=total.relative_error + extra)
+
+
+def _add_parameters(
+    model: regressions.GeneralModel,
+    betas: Mapping[str, float],
+    case: Mapping[str, Any],
+    fields: Mapping[str, Any],
+) -> Total:
+    """What the parameters of a general regression add up to where fields have the values of a case."""
+    parts, constant = list[tuple[float, Total]](), model.offset
+    for name, weight in betas.items():
+        own = model.parameters[name]
+        holds = not own.powers or all(case[place] == value for place, value in own.values.items())
+        if not (own.powers or own.values):
+            constant += weight
+        elif not own.powers:
+            graph = QuestionGraph(lambda name: _find(fields, name))
+            tree, leaves = graph.unfold(
+                regressions.ask_values(graph, own.values, weight, lambda name: _find(fields, name))
+            )
+            put = {place: one for place, one in enumerate(leaves) if one != "none"}
+            parts.append((1.0, Total(trees=(_put_values(tree, put),))))
+        elif len(own.powers) > 1:
+            raise NoReading("a product of the numbers of several fields is not read")
+        else:
+            ((place, power),) = own.powers.items()
+            parts.append(_read_power(_find(fields, place), weight if holds else 0.0, power))
+    total = add_up(parts, constant)
+    size = sum(abs(weight) for weight in betas.values())  # of what the constant was added up from
+    return replace(total, error=total.error + 4 * len(betas) * DOUBLE_ROUNDOFF * size)
 
 
 def _build_categories(field: PmmlField, weights: Mapping[Any, float]) -> RegressionTree:
@@ -532,6 +644,9 @@ def _decide_number(answer: Number, target: EstimatorTarget) -> SumForm:
             return decisions.decide_number(total.to_score(), threshold)
         level = math.floor(threshold / GRID) * GRID  # on the grid: above the threshold is above this by one step
         return SumForm(((SumMargin(total.offset - level - GRID / 2, (MarginPart(total.trees),)),),))
+    if answer.link in LINKS:
+        level, blur = regressions.find_link_level(answer.link, threshold)
+        return SumForm(((total.to_score().build_margin_above(level, blur),),))
     if answer.link == "exp":
         return decisions.decide_exponential(total.to_score(), threshold, 16 * DOUBLE_ROUNDOFF)
     return decisions.decide_logistic(total.to_score(), threshold, 16 * DOUBLE_ROUNDOFF)
@@ -552,8 +667,13 @@ def _decide_leaves(answer: LeafClasses, target: EstimatorTarget) -> SumForm:
 def _decide_scores(answer: ClassTotals, target: EstimatorTarget) -> SumForm:
     wanted, threshold = target.desired_classes, target.threshold
     noise = (4 * len(answer.scores) + 64) * DOUBLE_ROUNDOFF  # of a share, an exponential or a quotient
-    if answer.kind == "logit":
+    if answer.kind in ("logit", *LINKS):
         score, is_first = answer.scores[0].to_score(), wanted == (answer.first,)
+        if answer.kind in LINKS:
+            wish = 0.5 if threshold is None else threshold
+            level, blur = regressions.find_link_level(answer.kind, wish if is_first else 1.0 - wish)
+            chosen = score if is_first else score.negate()
+            return SumForm(((chosen.build_margin_above(level if is_first else -level, blur),),))
         if threshold is not None:
             return decisions.decide_logistic(score, threshold, noise, first=not is_first)
         score = score if is_first else score.negate()

@@ -1,5 +1,7 @@
 """ONNX models whose last step is an ensemble of trees or a linear model (``ai.onnx.ml``), as onnxruntime runs them.
 
+Trees of version 5 of ``ai.onnx.ml`` are written as those of version 3 first (:mod:`.onnx_tree_ensemble`).
+
 - **Trees.** A node compares a number with its threshold (``BRANCH_LEQ`` and the like), in the precision of the input;
   a missing one goes to the true branch where ``missing_value_tracks_true`` says so or where the comparison is
   ``BRANCH_NEQ``. Leaves add weights to scores.
@@ -34,6 +36,7 @@ from ironrule.model.readers.boosting import (
     read_softmax_threshold,
     read_threshold,
 )
+from ironrule.model.readers.file_formats.onnx_tree_ensemble import flatten_tree_ensemble
 from ironrule.model.readers.library_class import require_own_methods
 from ironrule.model.readers.sklearn_additive import (
     AdditiveScore,
@@ -88,6 +91,11 @@ def read_onnx_model(estimator: Any, desired: tuple[Any, ...], threshold: float |
         raise Unreadable("its graph does not end in an ensemble of trees or a linear model whose answer is handed on")
     require_readable(estimator.preparation is None, "its graph prepares columns, and it stands inside another model")
     single = estimator.inputs[0].dtype == np.dtype(np.float32)
+    if step.op == "TreeEnsemble":
+        attributes = flatten_tree_ensemble(step.attributes, single)
+        step = replace(step, op="TreeEnsembleRegressor", attributes=attributes)
+    if step.labels is not None:
+        return _read_largest_number(step, list_labels(estimator.classes_), desired, threshold, single)
     if step.op.endswith("Regressor"):
         return _read_regression(step, desired, threshold, single)
     labels = list_labels(estimator.classes_)
@@ -125,6 +133,38 @@ def _read_regression(step: OnnxLastStep, desired: tuple[Any, ...], threshold: fl
     return read_threshold(score, IDENTITY_RESPONSE, float(threshold), 4 * SINGLE_ROUNDOFF)
 
 
+def _read_largest_number(
+    step: OnnxLastStep, labels: list[Any], desired: tuple[Any, ...], threshold: float | None, single: bool
+) -> TreeSum:
+    """The class of the largest number that an ensemble gives, the first in a tie."""
+    wanted, others = split_classes(labels, desired)
+    require_readable(list(step.labels or ()) == labels, "the classes given are not those of the model's last step")
+    require_readable(bool(wanted and others), "some class must be desired and some undesired")
+    ensemble, transform = read_ensemble(step, "target", len(labels), single), step.attributes["post_transform"]
+    require_readable(step.attributes["aggregate_function"] == "SUM", "its trees are not added up")
+    require_readable(transform in ("NONE", "SOFTMAX"), f"its scores go through {transform}")
+    require_readable(ensemble.scores_every_class, "a class may be left without a score")
+    scores = [ensemble.sum_scores(place, 0.0) for place in range(len(labels))]
+    if (
+        threshold is None
+    ):  # near 1 / n or above, a softmax tells scores apart that are further from each other than this
+        return read_largest_score(scores, wanted, 0.0 if transform == "NONE" else len(labels) * PROBABILITY_ERROR)
+    if transform == "SOFTMAX":
+        return read_softmax_threshold(scores, wanted, float(threshold), 4 * SINGLE_ROUNDOFF)
+    return _read_share(scores, wanted, float(threshold))
+
+
+def _read_share(scores: Sequence[BoostedScore], wanted: Sequence[int], threshold: float) -> TreeSum:
+    """Desired where the scores of the wanted classes, which are probabilities, add up to more than the threshold."""
+    total = BoostedScore(
+        sum(scores[place].offset for place in wanted),
+        tuple(tree for place in wanted for tree in scores[place].trees),
+        sum(scores[place].error for place in wanted),
+        sum(scores[place].size_bound for place in wanted),
+    )
+    return read_threshold(total, IDENTITY_RESPONSE, threshold, 8 * len(scores) * DOUBLE_ROUNDOFF)
+
+
 def _read_tree_classifier(
     step: OnnxLastStep, classes: int, wanted: Sequence[int], threshold: float | None, single: bool
 ) -> TreeSum:
@@ -146,13 +186,7 @@ def _read_tree_classifier(
     if transform == "SOFTMAX":
         return read_softmax_threshold(scores, wanted, float(threshold), 4 * SINGLE_ROUNDOFF)
     require_readable(transform == "NONE" and not step.normalized, f"thresholds on {transform} are not read here")
-    total = BoostedScore(
-        sum(scores[place].offset for place in wanted),
-        tuple(tree for place in wanted for tree in scores[place].trees),
-        sum(scores[place].error for place in wanted),
-        sum(scores[place].size_bound for place in wanted),
-    )
-    return read_threshold(total, IDENTITY_RESPONSE, float(threshold), 8 * classes * DOUBLE_ROUNDOFF)
+    return _read_share(scores, wanted, float(threshold))
 
 
 def _read_two_classes(

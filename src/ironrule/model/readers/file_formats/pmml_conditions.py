@@ -139,10 +139,10 @@ class PredicateCompiler:
     places: Mapping[int, int]
     builder: TreeBuilder = field(default_factory=TreeBuilder)
 
-    def start(self) -> Knowledge:
-        """What is known before any test."""
+    def start(self, present: frozenset[int] = frozenset()) -> Knowledge:
+        """What is known before any test; ``present`` has columns that are not missing wherever the answer counts."""
         return {
-            place: ColumnKnowledge(missing=False if one.never_missing else None, texts=one.texts)
+            place: ColumnKnowledge(missing=False if one.never_missing or place in present else None, texts=one.texts)
             for place, one in enumerate(self.plan.columns)
         }
 
