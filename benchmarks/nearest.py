@@ -8,7 +8,13 @@ set-up. Ours has whole intervals, and confirms every answer by the model. Distan
 we by the range), so the number of changes is compared: both claim that it is the least. treecf is asked for one.
 
 With ``--l1``, asked for is the least sum of distances instead, in ranges of the past rows for both; the last column
-then compares what the answers cost.
+then compares what the answers cost. ``--scale mad`` divides our distances by median absolute deviations (treecf is then
+not asked).
+
+With ``--additive``, asked about are boosted additive models (interpret), with and without interactions, under both
+costs:
+
+    IRONRULE_DATA=<folder> python -m benchmarks.nearest --additive --only Credit German HELOC --rows 8 --k 1 3
 
 *First answer* is the CPU time from the begin of the call until the search holds a valid counterfactual, by the reading
 of the model. (The model's own word on it comes at the end of the call.)
@@ -17,6 +23,7 @@ of the model. (The model's own word on it comes at the end of the call.)
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import os
@@ -28,7 +35,7 @@ import unittest.mock
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -37,7 +44,7 @@ from sklearn.ensemble import RandomForestClassifier
 from benchmarks.data import adult, credit, heloc
 from benchmarks.stopwatch import timed
 from benchmarks.unseen import german
-from ironrule import Budget, Explainer
+from ironrule import Budget, Cost, Explainer
 from ironrule.backends.forest.nearest import ForestNearestSearch
 
 DATA: dict[str, Callable[[], tuple[pd.DataFrame, pd.Series]]] = {
@@ -68,6 +75,19 @@ MODELS: dict[str, Callable[[], Any]] = {
     "XGBoost 100 x 6": build_xgboost,
     "LightGBM": build_lightgbm,
     "forest 100 x 6": lambda: RandomForestClassifier(100, max_depth=6, n_jobs=1, random_state=0),
+}
+
+
+def build_additive(interactions: int) -> Any:
+    """An explainable boosting machine, 256 bins for a feature."""
+    from interpret.glassbox import ExplainableBoostingClassifier
+
+    return ExplainableBoostingClassifier(interactions=interactions, max_bins=256, n_jobs=1, random_state=0)
+
+
+ADDITIVE: dict[str, Callable[[], Any]] = {
+    "EBM": lambda: build_additive(0),
+    "EBM, 5 interactions": lambda: build_additive(5),
 }
 
 
@@ -115,7 +135,7 @@ def make_task(data: str, name: str, rows: int) -> Task:
     order = np.random.default_rng(0).permutation(len(table))
     table, target = encode_numbers(table).iloc[order], target.iloc[order]
     train, past = slice(0, min(20_000, len(table) // 2)), table[-BACKGROUND_ROWS:].to_numpy()
-    model = MODELS[name]().fit(table[train].to_numpy(), target[train])
+    model = (MODELS | ADDITIVE)[name]().fit(table[train].to_numpy(), target[train])
     return Task(f"{data}, {name}", model, past, past[np.asarray(model.predict(past)) == 0][:rows])
 
 
@@ -167,23 +187,41 @@ def compare(task: Task, counts: list[int], seconds: float, treecf_python: str | 
         print(f"| {task.name} | treecf {backend} | {cells} | {more} |", flush=True)
 
 
-def compare_l1(task: Task, counts: list[int], seconds: float, treecf_python: str | None) -> None:
+def compare_additive(task: Task, counts: list[int], seconds: float) -> None:
+    """Print one line per cost and number of counterfactuals of an additive model."""
+    names = list(task.model.feature_names_in_)
+    past, denied = (pd.DataFrame(rows, columns=names) for rows in (task.past, task.denied))
+    explainer, budget = Explainer(task.model, past, desired=1, progress=False), Budget(seconds=seconds)
+    costs: tuple[Literal["fewest", "l1"], ...] = ("fewest", "l1")
+    for cost in costs:
+        explainer.counterfactuals(denied.iloc[0], k=1, cost=cost)  # warm
+        for k in counts:
+            find = functools.partial(explainer.counterfactuals, k=k, cost=cost, budget=budget)
+            answers = [timed(functools.partial(find, denied.iloc[place])) for place in range(len(denied))]
+            proven, every = sum(found.proven for found, _ in answers), [taken.cpu for _, taken in answers]
+            print(f"| {task.name} | {cost}, k = {k} | {proven} of {len(every)} | {format_seconds(every)} |", flush=True)
+
+
+def compare_l1(
+    task: Task, counts: list[int], seconds: float, treecf_python: str | None, scale: Literal["range", "mad"] = "range"
+) -> None:
     """The same for the least sum of distances; ours as the search found it and after numbers were made readable."""
     explainer = Explainer(task.model, task.past, desired=1, progress=False)
     ranges, budget = np.ptp(task.past, axis=0), Budget(seconds=seconds)
     ranges[ranges == 0] = 1.0
-    explainer.counterfactuals(task.denied[0], k=1, cost="l1")  # warm
+    cost_of_change = Cost("l1", scale=scale)
+    explainer.counterfactuals(task.denied[0], k=1, cost=cost_of_change)  # warm
     own, cpu = list[float](), list[float]()
     for k in counts:
         answers = [
-            timed(lambda row=row, k=k: explainer.counterfactuals(row, k=k, cost="l1", budget=budget))
+            timed(lambda row=row, k=k: explainer.counterfactuals(row, k=k, cost=cost_of_change, budget=budget))
             for row in task.denied
         ]
         proven, every = sum(found.proven for found, _ in answers), [taken.cpu for _, taken in answers]
         print(f"| {task.name} | Ironrule, k = {k} | {proven} of {len(task.denied)} | {format_seconds(every)} | |")
         if k == 1:
             cpu, own = every, [found.measure()[0].cost - found.resolution for found, _ in answers]
-    if treecf_python is not None and cpu:
+    if treecf_python is not None and cpu and scale == "range":
         settings = {"backend": "exact", "seconds": seconds, "ranges": ranges.tolist()}
         found = run_treecf(treecf_python, task.model, task.past, task.denied, settings)
         theirs = [one["cpu"] for one in found]
@@ -209,14 +247,25 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[], help="names of data sets and models")
     parser.add_argument("--treecf-python", help="the python of treecf's environment")
     parser.add_argument("--l1", action="store_true", help="the least sum of distances, not the fewest changes")
+    parser.add_argument("--scale", choices=["range", "mad"], default="range", help="what --l1 divides distances by")
+    parser.add_argument("--additive", action="store_true", help="additive models, without a peer")
     given = parser.parse_args()
-    if not given.l1:
+    models = ADDITIVE if given.additive else MODELS
+    if given.additive:
+        print("| data, model | cost | proven | CPU s per row, median (most) |")
+        print("|---|---|--:|--:|")
+    elif not given.l1:
         print("| data, model | system | proven | CPU s per row, median (most) | first answer | |")
         print("|---|---|--:|--:|---|---|")
     for data in [name for name in DATA if name in given.only] or DATA:
-        for name in [name for name in MODELS if name in given.only] or MODELS:
-            each = compare_l1 if given.l1 else compare
-            each(make_task(data, name, given.rows), given.k, given.seconds, given.treecf_python)
+        for name in [name for name in models if name in given.only] or models:
+            task = make_task(data, name, given.rows)
+            if given.additive:
+                compare_additive(task, given.k, given.seconds)
+            elif given.l1:
+                compare_l1(task, given.k, given.seconds, given.treecf_python, given.scale)
+            else:
+                compare(task, given.k, given.seconds, given.treecf_python)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from hypothesis import assume, given, settings, strategies as st
 from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points, UInt64Array
 from ironrule.backends.forest.change_messages import Messages, allocate_messages
 from ironrule.backends.forest.change_problem import ChangeProblem, build_change_problem
+from ironrule.backends.forest.change_reduction import reduce_problem
 from ironrule.backends.forest.change_tables import ChangeTables, build_change_tables
 from ironrule.backends.forest.cheapest import CheapestSearch
 from ironrule.backends.forest.cheapest_search import bound_box, close_first_box
@@ -107,6 +108,20 @@ class Problem:
                 domain[self.problem.cells.word_starts[j] + (cell >> 6)] |= np.uint64(1) << np.uint64(cell & 63)
         return domain
 
+    def meets_dead_leaf(self, dead: UInt64Array) -> BoolArray:
+        """Which points reach a leaf that is dead: one of which every mask has their cell."""
+        problem, reaches = self.problem, np.zeros(len(self.cells), dtype=np.bool_)
+        for leaf in range(len(problem.leaf_values)):
+            if not (int(dead[leaf >> 6]) >> (leaf & 63)) & 1:
+                continue
+            inside = np.ones(len(self.cells), dtype=np.bool_)
+            for mask in problem.leaf_masks[problem.leaf_mask_starts[leaf] : problem.leaf_mask_starts[leaf + 1]]:
+                cell = self.cells[:, problem.use_feature[problem.mask_use[mask]]]
+                words = problem.mask_words[problem.mask_starts[mask] + (cell >> 6)]
+                inside &= ((words >> (cell & 63).astype(np.uint64)) & np.uint64(1)) != 0
+            reaches |= inside
+        return reaches
+
     def weigh(self, prices: Float64Array) -> Float64Array:
         """Per margin and point, the value and the price of what it costs less than the limit."""
         return np.asarray(self.values + prices[:, None] * (self.tables.limit[0] - self.costs))
@@ -119,7 +134,11 @@ def build_problem(whole: Sum, merges: bool) -> Problem | None:
     built = build_change_problem(whole.forest, whole.tables, domain, merges)
     if built is None:
         return None
-    problem, tables = built
+    return list_points(whole, *built)
+
+
+def list_points(whole: Sum, problem: ChangeProblem, tables: ChangeTables) -> Problem:
+    """A problem with all its points."""
     cells = np.indices(tuple(np.diff(problem.cells.cell_starts).tolist())).reshape(len(tables.home), -1).T
     points = [
         whole.costs.find_cheapest_point(problem.forest_cells[problem.cells.cell_starts[:-1] + row]) for row in cells
@@ -173,24 +192,29 @@ def test_no_box_is_bounded_too_low(whole: Sum, merges: bool, data: st.DataObject
 
 def bound_and_compare(left: Problem, state: Messages, before: UInt64Array, *, sweeps: int, adapts: bool) -> None:
     """Bound a box; compare with all its points."""
-    after = before.copy()
-    bound = bound_box(left.problem, left.tables, state, after, sweeps, adapts)
+    after, dead = before.copy(), no_leaves(left.problem)
+    bound = bound_box(left.problem, left.tables, state, after, dead, sweeps, adapts)
     cheap = left.contains(before) & (left.costs < left.tables.limit[0])
     wanted = cheap & left.whole.may_be_desired(left.values)
     if bound == -np.inf:
         assert not wanted.any()
         return
     assert left.contains(after)[wanted].all()
-    weighed = left.weigh(state.prices)[:, left.contains(after)]
+    assert not left.meets_dead_leaf(dead)[wanted].any()
+    weighed = left.weigh(state.prices)[:, left.contains(after) & ~left.meets_dead_leaf(dead)]
     if weighed.size:
         assert bound >= weighed.max(axis=1).min() - tolerate(left, state)
+
+
+def no_leaves(problem: ChangeProblem) -> UInt64Array:
+    return np.zeros((len(problem.leaf_values) + 63) // 64, dtype=np.uint64)
 
 
 def assert_exact(left: Problem, state: Messages, place: int) -> None:
     """Whatever the messages are, of one point alone nothing is lost and nothing is added."""
     domain = left.build_domain([[cell] for cell in left.cells[place]])
     for sweeps in (0, 1):
-        bound = bound_box(left.problem, left.tables, state, domain.copy(), sweeps, False)
+        bound = bound_box(left.problem, left.tables, state, domain.copy(), no_leaves(left.problem), sweeps, False)
         exact = float(left.weigh(state.prices)[:, place].min())
         if bound == -np.inf:
             assert (left.weigh(state.prices)[:, place] <= tolerate(left, state) - left.whole.forest.slack).any()
@@ -200,6 +224,59 @@ def assert_exact(left: Problem, state: Messages, place: int) -> None:
 
 def tolerate(left: Problem, state: Messages) -> float:
     return float(1e-9 * (1.0 + (state.prices * left.tables.limit[0]).max() + state.size.max()))
+
+
+@settings(max_examples=150)
+@given(sums(), st.booleans(), st.data())
+def test_problems_of_boxes_of_boxes_lose_no_counterfactual(whole: Sum, merges: bool, data: st.DataObject) -> None:
+    """What is left of a box that was bounded stands for every counterfactual in it; so does what is left of that."""
+    left = build_problem(whole, merges)
+    assume(left is not None)
+    assert left is not None
+    state = allocate_messages(left.problem, np.array([data.draw(st.sampled_from(PRICES)) for _ in whole.margins]))
+    random = data.draw(st.randoms(use_true_random=False))
+    for _ in range(3):
+        chosen = [[cell for cell in range(count) if random.random() < 0.85] for count in (left.cells.max(axis=0) + 1)]
+        domain, dead = left.build_domain(chosen), no_leaves(left.problem)
+        inside = left.contains(domain)
+        wanted = inside & (left.costs < left.tables.limit[0]) & whole.may_be_desired(left.values)
+        adapts = random.random() < 0.7
+        bound = bound_box(left.problem, left.tables, state, domain, dead, random.randint(1, 4), adapts)
+        reduced = None
+        if bound > -np.inf:
+            reduced = reduce_problem(left.problem, left.tables, state, domain=domain, dead=dead, merges=merges)
+        if reduced is None:
+            assert not wanted.any()
+            return
+        smaller, state = list_points(whole, *reduced[:2]), reduced[2]
+        assert_stands_for(smaller, left, wanted)
+        left = smaller
+        bound_and_compare_wanted(left, state)
+
+
+def assert_stands_for(smaller: Problem, left: Problem, wanted: BoolArray) -> None:
+    """Every wanted point has one with the same margins, at no higher cost, that changes nothing more."""
+    starts = smaller.problem.cells.cell_starts[:-1]
+    assert smaller.tables.cell_costs[starts + smaller.cells].sum(axis=1) == pytest.approx(smaller.costs)
+    assert smaller.contains(smaller.tables.start_domain).all()
+    for j, start in enumerate(starts):
+        order = smaller.tables.cheapest_cells[start : start + smaller.problem.cells.cell_starts[j + 1] - start]
+        assert sorted(order) == list(range(len(order)))
+        assert (np.diff(smaller.tables.cell_costs[start + order]) >= 0).all()
+    stays, stays_before = smaller.cells == smaller.tables.home, left.cells == left.tables.home
+    for place in np.flatnonzero(wanted):
+        stands = np.isclose(smaller.values, left.values[:, [place]], rtol=0, atol=1e-9).all(axis=0)
+        stands &= smaller.costs <= left.costs[place]
+        assert (stands & stays[:, stays_before[place]].all(axis=1)).any()
+
+
+def bound_and_compare_wanted(left: Problem, state: Messages) -> None:
+    """The bound of a whole problem, by the messages that it was given, against its counterfactuals."""
+    domain = left.tables.start_domain.copy()
+    wanted = (left.costs < left.tables.limit[0]) & left.whole.may_be_desired(left.values)
+    bound = bound_box(left.problem, left.tables, state, domain, no_leaves(left.problem), 0, False)
+    if wanted.any():
+        assert bound >= left.weigh(state.prices)[:, wanted].max(axis=1).min() - tolerate(left, state)
 
 
 def build_stump(feature: int, values: list[float]) -> Tree:
@@ -302,9 +379,10 @@ def test_bounds_hold_while_their_prices_adapt(margins: int) -> None:
             bound_and_compare(left, state, left.tables.start_domain, sweeps=20, adapts=True)
 
 
-def search_below(whole: Sum, limit: float) -> float:
+def search_below(whole: Sum, limit: float, least_leaves: int = 0) -> float:
     """What the cheapest counterfactual below a limit costs, infinite if there is none, without a quick answer."""
-    search = CheapestSearch(whole.forest, whole.tables, allocate_forest_workspace(whole.forest))
+    workspace = allocate_forest_workspace(whole.forest)
+    search = CheapestSearch(whole.forest, whole.tables, workspace, least_leaves=least_leaves)
     search.begin(limit)
     query = BoxQuery(whole.case, whole.case.components.box(0), 1, cost=CostTable(whole.costs.code_costs))
     ended, _ = search.prove(query, whole.costs, 100_000, run_of())
@@ -327,7 +405,9 @@ def test_searches_from_any_limit_find_the_cheapest(
         top = least if least < math.inf else float(costs.max())
         for factor in (1.0, 1.0001, 1.1, 1.5, 10.0):
             expected = least if least < factor * top else math.inf
-            assert search_below(whole, factor * top) == pytest.approx(expected), (seed, factor)
+            # Boxes get problems of their own as soon as they are smaller, or never.
+            least_leaves = 0 if (seed + int(factor)) % 2 else 10_000
+            assert search_below(whole, factor * top, least_leaves) == pytest.approx(expected), (seed, factor)
 
 
 APART = build_stump(0, [-2.0, 0.25, 0.5, 0.75])

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int64Array, UInt64Array
+from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int32Array, Int64Array, UInt64Array
 from ironrule.backends.forest.branch_and_bound import reaches_leaf
 from ironrule.backends.forest.compile import CompiledForest
-from ironrule.jit import kernel
+from ironrule.jit import ONE, ZERO, kernel
 from ironrule.model.normal_form.cells import compute_starts
 
 if TYPE_CHECKING:
     from ironrule.backends.forest.change_tables import ChangeTables
+
+ROUNDING = 2.0**-49  # of the sizes that are added up, for each of them: some times more than what rounding can lose
 
 
 class CellLayout(NamedTuple):
@@ -36,6 +38,7 @@ class ChangeProblem(NamedTuple):
     offset: Float64Array  # per margin
     slack: Float64Array
     size: Float64Array  # per margin, how large what is added up can be
+    rounding: Float64Array  # one number: the share of all sizes that rounding may change in a bound
     tree_margin: Int64Array
     leaf_starts: Int64Array  # per tree
     leaf_values: Float64Array  # falling within a tree
@@ -51,6 +54,14 @@ class ChangeProblem(NamedTuple):
     mask_use: Int64Array
     mask_starts: Int64Array  # per mask, where its words begin
     mask_words: UInt64Array
+    mask_leaf_starts: Int64Array  # per mask, the leaves that ask for it
+    mask_leaves: Int64Array
+    free_leaf_starts: Int64Array  # per use, the leaves of its tree that take any cell
+    free_leaves: Int64Array
+    atom_starts: Int64Array  # per use, its atoms: sets of cells that no mask of the use tells apart
+    cell_atoms: Int32Array  # per use and cell, its atom among those of all uses
+    mask_atom_starts: Int64Array  # per mask, its atoms
+    mask_atoms: Int32Array
 
 
 def build_change_problem(
@@ -199,25 +210,127 @@ def _build_uses(
     sets = zip(use_feature[mask_use].tolist(), (masks % widest).tolist(), strict=True)
     words = [packed[feature][number] for feature, number in sets]
     margin_starts = np.arange(len(forest.offset) * features + 1) * trees
-    return ChangeProblem(
-        cells=CellLayout(compute_starts(counts), compute_starts((counts + 63) // 64)),
+    return assemble_problem(
+        counts,
+        use_feature,
+        mask_use,
+        mask_words=np.concatenate([np.zeros(0, dtype=np.uint64), *words]),
+        leaf_of_place=places.leaf,
+        leaf_masks=mask_of_place.ravel().astype(np.int64),
         forest_cells=np.concatenate([one.forest_cells for one in merged]),
         slack=forest.slack,
+        rounding=np.array([ROUNDING * (len(uses) + len(tree_margin) + features + 16)]),
         tree_margin=tree_margin,
-        leaf_mask_starts=compute_starts(np.bincount(places.leaf, minlength=len(others["leaf_values"]))),
-        leaf_masks=mask_of_place.ravel().astype(np.int64),
-        tree_use_starts=compute_starts(np.bincount(use_tree, minlength=len(tree_margin))),
-        tree_uses=np.argsort(use_tree, kind="stable").astype(np.int64),
         use_starts=np.searchsorted(uses, margin_starts).astype(np.int64),
         use_tree=use_tree,
-        use_feature=use_feature,
-        use_cells=compute_starts(counts[use_feature]),
-        use_mask_starts=np.searchsorted(mask_use, np.arange(len(uses) + 1)).astype(np.int64),
-        mask_use=mask_use,
-        mask_starts=compute_starts(np.array([len(row) for row in words], dtype=np.int64)),
-        mask_words=np.concatenate([np.zeros(0, dtype=np.uint64), *words]),
         **others,
     )
+
+
+def assemble_problem(
+    counts: Int64Array,
+    use_feature: Int64Array,
+    mask_use: Int64Array,
+    *,
+    mask_words: UInt64Array,
+    leaf_of_place: Int64Array,
+    leaf_masks: Int64Array,
+    **others: Any,
+) -> ChangeProblem:
+    """The problem, given how many cells features have, and where its parts belong; a place is a mask of a leaf."""
+    use_tree, leaf_starts = others["use_tree"], others["leaf_starts"]
+    use_cells = compute_starts(counts[use_feature])
+    use_mask_starts = np.searchsorted(mask_use, np.arange(len(use_tree) + 1)).astype(np.int64)
+    mask_starts = compute_starts(((counts + 63) // 64)[use_feature[mask_use]])
+    leaf_lists = _list_leaves(leaf_of_place, leaf_masks, use_tree, mask_use, leaf_starts)
+    atoms = number_atoms(use_cells, use_mask_starts, mask_starts, mask_words)
+    return ChangeProblem(
+        cells=CellLayout(compute_starts(counts), compute_starts((counts + 63) // 64)),
+        leaf_mask_starts=compute_starts(np.bincount(leaf_of_place, minlength=int(leaf_starts[-1]))),
+        leaf_masks=leaf_masks,
+        tree_use_starts=compute_starts(np.bincount(use_tree, minlength=len(leaf_starts) - 1)),
+        tree_uses=np.argsort(use_tree, kind="stable").astype(np.int64),
+        use_feature=use_feature,
+        use_cells=use_cells,
+        use_mask_starts=use_mask_starts,
+        mask_use=mask_use,
+        mask_starts=mask_starts,
+        mask_words=mask_words,
+        mask_leaf_starts=leaf_lists[0],
+        mask_leaves=leaf_lists[1],
+        free_leaf_starts=leaf_lists[2],
+        free_leaves=leaf_lists[3],
+        atom_starts=atoms[0],
+        cell_atoms=atoms[1],
+        mask_atom_starts=atoms[2],
+        mask_atoms=atoms[3],
+        **others,
+    )
+
+
+def _list_leaves(
+    leaf_of_place: Int64Array,
+    leaf_masks: Int64Array,
+    use_tree: Int64Array,
+    mask_use: Int64Array,
+    leaf_starts: Int64Array,
+) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
+    """The leaves of every mask, and those that ask for none of a use's masks."""
+    order = np.argsort(leaf_masks, kind="stable")
+    starts = compute_starts(np.bincount(leaf_masks, minlength=len(mask_use)))
+    # Every use with every leaf of its tree, less the pairs that have a mask.
+    leaves = np.diff(leaf_starts)[use_tree]
+    pair_starts, use = compute_starts(leaves), mask_use[leaf_masks]
+    is_free = np.ones(int(pair_starts[-1]), dtype=np.bool_)
+    is_free[pair_starts[use] + leaf_of_place - leaf_starts[use_tree[use]]] = False
+    pair_use = np.repeat(np.arange(len(use_tree)), leaves)
+    pair_leaf = np.arange(len(is_free)) - pair_starts[pair_use] + leaf_starts[use_tree[pair_use]]
+    free_starts = compute_starts(np.bincount(pair_use[is_free], minlength=len(use_tree)))
+    return starts, leaf_of_place[order], free_starts, pair_leaf[is_free]
+
+
+@kernel
+def number_atoms(
+    use_cells: Int64Array, use_mask_starts: Int64Array, mask_starts: Int64Array, mask_words: UInt64Array
+) -> tuple[Int64Array, Int32Array, Int64Array, Int32Array]:
+    """The atoms of all uses: where those of a use begin, and of which each cell is; and the atoms of every mask."""
+    uses, masks = use_cells.shape[0] - 1, mask_starts.shape[0] - 1
+    cell_atoms = np.zeros(use_cells[uses], dtype=np.int32)
+    atom_starts = np.zeros(uses + 1, dtype=np.int64)
+    parts = np.zeros(2 * cell_atoms.shape[0] + 2, dtype=np.int32)  # what becomes of an atom outside a mask, and inside
+    for use in range(uses):
+        # All cells are one atom at first, which one mask after the other divides.
+        first, end, count = use_cells[use], use_cells[use + 1], 1
+        for mask in range(use_mask_starts[use], use_mask_starts[use + 1]):
+            parts[: 2 * count] = -1
+            count = 0
+            for place in range(first, end):
+                word = mask_words[mask_starts[mask] + ((place - first) >> 6)]
+                part = 2 * cell_atoms[place] + np.int64((word >> np.uint64((place - first) & 63)) & ONE)
+                if parts[part] < 0:
+                    parts[part] = count
+                    count += 1
+                cell_atoms[place] = parts[part]
+        for place in range(first, end):
+            cell_atoms[place] += atom_starts[use]
+        atom_starts[use + 1] = atom_starts[use] + count
+    last = np.full(atom_starts[uses], -1, dtype=np.int64)  # per atom, the last mask that was seen to have it
+    mask_atom_starts = np.zeros(masks + 1, dtype=np.int64)
+    mask_atoms = np.zeros(masks * 4, dtype=np.int32)
+    for use in range(uses):
+        for mask in range(use_mask_starts[use], use_mask_starts[use + 1]):
+            count = mask_atom_starts[mask]
+            for place in range(use_cells[use], use_cells[use + 1]):
+                cell, atom = place - use_cells[use], cell_atoms[place]
+                word = mask_words[mask_starts[mask] + (cell >> 6)]
+                if ((word >> np.uint64(cell & 63)) & ONE) != ZERO and last[atom] != mask:
+                    last[atom] = mask
+                    if count == mask_atoms.shape[0]:
+                        mask_atoms = np.append(mask_atoms, np.zeros_like(mask_atoms))
+                    mask_atoms[count] = atom
+                    count += 1
+            mask_atom_starts[mask + 1] = count
+    return atom_starts, cell_atoms, mask_atom_starts, mask_atoms[: mask_atom_starts[masks]].copy()
 
 
 def _reduce_tables(

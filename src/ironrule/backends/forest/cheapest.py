@@ -6,19 +6,21 @@ What :mod:`.cheapest_search` does, between looks at the budget.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ironrule.arrays import Float64Array, Int64Array
+from ironrule.arrays import Float64Array, Int64Array, UInt64Array
 from ironrule.backends.forest.branch_and_bound import PROVEN, UNSURE, record_denied
 from ironrule.backends.forest.change_messages import Messages, allocate_messages
 from ironrule.backends.forest.change_problem import ChangeProblem, build_change_problem
+from ironrule.backends.forest.change_reduction import reduce_problem
 from ironrule.backends.forest.change_search import accept_point, start_change_search
 from ironrule.backends.forest.change_tables import ChangeTables
 from ironrule.backends.forest.cheapest_search import (
     FIRST_PRICES,
     FIRST_SWEEPS,
+    SMALL,
     WaitingBoxes,
     bound_box,
     close_first_box,
@@ -35,7 +37,17 @@ if TYPE_CHECKING:
 
 BOXES_PER_LOOK = 20  # boxes between looks at the budget: one may take milliseconds
 MAX_DESCENTS = 60
+LEAST_LEAVES = 100  # problems with fewer are small enough
 LEAST_LIMIT = 1e-200  # for which a price is sought: where all changes are free it would be infinite
+
+
+class OpenProblem(NamedTuple):
+    """A problem, and its boxes that wait."""
+
+    problem: ChangeProblem
+    tables: ChangeTables
+    messages: Messages
+    waiting: WaitingBoxes
 
 
 def has_links(forest: CompiledForest) -> bool:
@@ -53,6 +65,7 @@ class CheapestSearch:
     tables: ChangeTables
     workspace: ForestWorkspace
     is_full: bool = False
+    least_leaves: int = LEAST_LEAVES
     has_denied: bool = False  # whether the model denied a point that rounding could turn
 
     def begin(self, cost_limit: float) -> None:
@@ -101,22 +114,37 @@ class CheapestSearch:
         first = self._bound_first(merges)
         if first is None:
             return True, boxes
-        problem, tables, messages, waiting = first
+        # Boxes of which little is left get a smaller problem of their own, on top of the others.
+        problems = [first]
         while boxes > 0 and not self.is_full:
             run.meter.check()
+            problem, tables, messages, waiting = problems[-1]
             status, seen = search_cheapest(
-                self.forest, self.tables, self.workspace, problem, tables, messages, waiting, min(BOXES_PER_LOOK, boxes)
+                self.forest,
+                self.tables,
+                self.workspace,
+                problem,
+                tables,
+                messages,
+                waiting,
+                self.least_leaves,
+                min(BOXES_PER_LOOK, boxes),
             )
             boxes -= max(1, seen)
             run.meter.events["boxes"] += seen
             if status == PROVEN:
-                return True, boxes
-            if status == UNSURE:
+                problems.pop()
+                if not problems:
+                    return True, boxes
+            elif status == UNSURE:
                 self._ask_model(query, costs, run)
+            elif status == SMALL:
+                reduced = _take_top_box(problems[-1], merges)
+                problems += [] if reduced is None else [reduced]
             self.is_full = int(waiting.counters[0]) + 1 >= MAX_DEPTH
         return False, boxes
 
-    def _bound_first(self, merges: bool) -> tuple[ChangeProblem, ChangeTables, Messages, WaitingBoxes] | None:
+    def _bound_first(self, merges: bool) -> OpenProblem | None:
         """The problem below the limit, bounded at the best of some prices; None if there is nothing."""
         limit = float(self.tables.limit[0])
         domain = self.tables.start_domain.copy()
@@ -130,15 +158,17 @@ class CheapestSearch:
         for share in FIRST_PRICES:
             messages = allocate_messages(problem, self._find_prices(share / max(limit, LEAST_LIMIT)))
             domain = tables.start_domain.copy()
-            bound = bound_box(problem, tables, messages, domain, FIRST_SWEEPS, False)
+            dead = np.zeros((len(problem.leaf_values) + 63) // 64, dtype=np.uint64)
+            bound = bound_box(problem, tables, messages, domain, dead, FIRST_SWEEPS, False)
             if bound == -np.inf:
                 return None
             if chosen is None or bound < least:
-                least, chosen = bound, (messages, domain)
+                least, chosen = bound, (messages, domain, dead)
         assert chosen is not None
-        waiting = WaitingBoxes(np.empty((MAX_DEPTH, len(domain)), dtype=np.uint64), np.zeros(2, dtype=np.int64))
-        waiting.domains[0] = chosen[1]
-        return problem, tables, chosen[0], waiting
+        messages, domain, dead = chosen
+        waiting = _allocate_waiting(domain, len(problem.leaf_values))
+        waiting.dead[0] = dead
+        return OpenProblem(problem, tables, messages, waiting)
 
     def _find_prices(self, share: float) -> Float64Array:
         """A price per margin: a share of what it falls short of at the instance."""
@@ -156,3 +186,25 @@ class CheapestSearch:
         else:
             record_denied(self.workspace)
             self.has_denied = True
+
+
+def _allocate_waiting(domain: UInt64Array, leaves: int) -> WaitingBoxes:
+    """One box that waits, of which no leaf is known to be dead."""
+    domains = np.empty((MAX_DEPTH, len(domain)), dtype=np.uint64)
+    dead = np.empty((MAX_DEPTH, (leaves + 63) // 64), dtype=np.uint64)
+    domains[0], dead[0] = domain, 0
+    return WaitingBoxes(domains, dead, np.zeros(2, dtype=np.int64))
+
+
+def _take_top_box(whole: OpenProblem, merges: bool) -> OpenProblem | None:
+    """The box on top, as a problem of its own; None if no counterfactual is left in it."""
+    problem, tables, messages, waiting = whole
+    depth, answered = waiting.counters.tolist()
+    waiting.counters[:] = depth - 1, 0
+    domain, dead = waiting.domains[depth], waiting.dead[depth]
+    reduced = reduce_problem(problem, tables, messages, domain=domain, dead=dead, merges=merges)
+    if reduced is None:
+        return None
+    own = _allocate_waiting(reduced[1].start_domain, len(reduced[0].leaf_values))
+    own.counters[1] = answered
+    return OpenProblem(*reduced, own)

@@ -1,9 +1,11 @@
 """Branch and bound for the cheapest change under a cost that is a sum over features, by the bounds of messages.
 
 Of every box, cells that cost too much are closed, messages are passed on (:mod:`.change_messages`), and the point that
-the messages favour is tried; then the box is split where the trees' best leaves ask for different cells. The price of
-cost is raised where the favoured point costs more than the limit, and lowered where it costs less. Each counterfactual
-that is found is pulled back towards the instance and lowers the limit.
+the messages favour is tried; then the box is split where the trees' best leaves ask for different cells. Leaves with
+which the bound does not reach zero are *dead*: the parts of the box do without them, and when few leaves or cells are
+left, the box gets a problem of its own (:mod:`.change_reduction`). The price of cost is raised where the favoured point
+costs more than the limit, and lowered where it costs less. Each counterfactual that is found is pulled back towards the
+instance and lowers the limit.
 
 A first counterfactual comes from the instance itself, by the moves that bring most for what they cost. It is then
 sought again without one of its changes, as long as that makes it cheaper: a low limit is half the proof.
@@ -21,6 +23,7 @@ from ironrule.backends.forest.branch_and_bound import OUT_OF_BUDGET, PROVEN, UNS
 from ironrule.backends.forest.change_messages import (
     Messages,
     bound_margin,
+    drop_leaves,
     has_cell,
     measure_error,
     pass_messages,
@@ -40,11 +43,14 @@ from ironrule.backends.forest.compile import CompiledForest, decide_point, evalu
 from ironrule.backends.forest.workspace import ForestWorkspace
 from ironrule.jit import kernel, kernel_helper
 
-SWEEPS = 3  # over all features, at most, for one box; and for the first one, from each price
+SWEEPS = 10  # over all features, at most, for one box; and for the first one, from each price
 FIRST_SWEEPS = 60
 LEAST_PROGRESS = 0.05  # of a bound: with less no further sweep is worth it
-PRICE_FACTOR = 1.2  # by which a price changes after a sweep
+PRICE_RISE, PRICE_FALL = 1.3, 0.5  # by which the step of a price changes
+LEAST_PRICE_STEP, LARGEST_PRICE_STEP = 0.01, 0.3
 FIRST_PRICES = (0.25, 0.5, 0.75)  # of the price at which the instance itself, as it is, would reach the limit
+SMALL = 4  # what a search says beside PROVEN, OUT_OF_BUDGET and UNSURE: a box has become small
+SMALL_SHARE = 0.7  # of a problem's leaves, or cells
 MAX_MOVES = 100  # on the way to a first counterfactual
 
 
@@ -52,6 +58,7 @@ class WaitingBoxes(NamedTuple):
     """The boxes that wait, the last on top."""
 
     domains: UInt64Array
+    dead: UInt64Array  # leaves that no counterfactual of a box reaches
     counters: Int64Array  # the depth of the box on top, and whether the model was asked about its point
 
 
@@ -61,38 +68,54 @@ def _adapt_price(problem: ChangeProblem, tables: ChangeTables, state: Messages, 
     cost = 0.0
     for feature in range(state.chosen.shape[0]):
         cost += tables.cell_costs[problem.cells.cell_starts[feature] + state.chosen[feature]]
-    price = state.prices[margin] * (PRICE_FACTOR if cost > limit else 1.0 / PRICE_FACTOR)
+    sign = 1.0 if cost > limit else -1.0
+    # The same way again: faster; back: more slowly.
+    step = state.price_steps[margin] * (PRICE_RISE if sign == state.price_signs[margin] else PRICE_FALL)
+    step = min(max(step, LEAST_PRICE_STEP), LARGEST_PRICE_STEP)
+    state.price_steps[margin], state.price_signs[margin] = step, sign
+    price = state.prices[margin] * (1.0 + sign * step)
     if state.least_prices[margin] <= price <= state.largest_prices[margin]:
         state.prices[margin] = price
 
 
 @kernel
 def bound_box(
-    problem: ChangeProblem, tables: ChangeTables, state: Messages, domain: UInt64Array, sweeps: int, adapts: bool
+    problem: ChangeProblem,
+    tables: ChangeTables,
+    state: Messages,
+    domain: UInt64Array,
+    dead: UInt64Array,
+    sweeps: int,
+    adapts: bool,
 ) -> float:
     """The least bound of all margins for what costs less than the limit, minus infinity if no counterfactual does;
-    cells that none has are closed.
+    cells that none has are closed, and leaves that none reaches are noted as dead.
     """
     least, limit = np.inf, tables.limit[0]
-    if not start_box(problem, tables, state, domain):
+    if not start_box(problem, tables, state, domain, dead):
         return -np.inf
     for margin in range(problem.offset.shape[0]):
         bound = bound_margin(problem, tables, state, margin, limit)
-        for _ in range(sweeps):
-            if bound + measure_error(problem, state, margin, limit) <= -problem.slack[margin]:
-                return -np.inf
-            before = bound
+        if bound + measure_error(problem, state, margin, limit) <= -problem.slack[margin]:
+            return -np.inf
+        before = bound
+        for sweep in range(sweeps):
             for feature in range(state.chosen.shape[0]):
                 bound = pass_messages(problem, tables, state, domain, margin, feature, bound, limit)
                 if bound == -np.inf:
                     return -np.inf
+            bound = bound_margin(problem, tables, state, margin, limit)
+            error = measure_error(problem, state, margin, limit)
+            if bound + error <= -problem.slack[margin]:
+                return -np.inf
+            drop_leaves(problem, state, dead, margin, bound, error)
+            least_bound = bound
             if adapts:
                 _adapt_price(problem, tables, state, margin, limit)
-            bound = bound_margin(problem, tables, state, margin, limit)  # at the new price
-            if before - bound < LEAST_PROGRESS * abs(bound):
+                bound = bound_margin(problem, tables, state, margin, limit)  # at the new price
+            if sweep > 0 and before - least_bound < LEAST_PROGRESS * abs(least_bound):
                 break
-        if bound + measure_error(problem, state, margin, limit) <= -problem.slack[margin]:
-            return -np.inf
+            before = least_bound
         least = min(least, bound)
     return least
 
@@ -163,12 +186,27 @@ def _split_box(problem: ChangeProblem, waiting: WaitingBoxes, depth: int, featur
     domain = waiting.domains[depth]
     for word in range(domain.shape[0]):
         waiting.domains[depth + 1, word] = domain[word]
+    for word in range(waiting.dead.shape[1]):
+        waiting.dead[depth + 1, word] = waiting.dead[depth, word]
     start = problem.cells.word_starts[feature]
     for word in range(problem.cells.word_starts[feature + 1] - start):
         low, whole = build_low_mask(cut - 64 * word), domain[start + word]
         near = whole & low if lower else whole & ~low
         waiting.domains[depth + 1, start + word] = near
         domain[start + word] = whole & ~near
+
+
+@kernel_helper
+def _is_small(problem: ChangeProblem, state: Messages, least_leaves: int) -> bool:
+    """Whether so little is left in the box of a problem with some leaves that a problem of its own is worth it."""
+    leaves, cells = 0, 0
+    for leaf in range(state.leaf_scores.shape[0]):
+        leaves += state.leaf_scores[leaf] > -np.inf
+    for feature in range(state.open_count.shape[0]):
+        cells += state.open_count[feature]
+    all_leaves, all_cells = problem.leaf_values.shape[0], problem.forest_cells.shape[0]
+    is_small = leaves < SMALL_SHARE * all_leaves or cells < SMALL_SHARE * all_cells
+    return bool(all_leaves >= least_leaves and is_small)
 
 
 @kernel_helper
@@ -205,10 +243,12 @@ def search_cheapest(
     tables: ChangeTables,
     state: Messages,
     waiting: WaitingBoxes,
+    least_leaves: int,
     boxes: int,
 ) -> tuple[int, int]:
-    """Go on with the boxes that wait: PROVEN if nothing costs less than the limit, OUT_OF_BUDGET, or UNSURE with a
-    point that only the model can decide; and the boxes seen. After UNSURE, calling again means that it was answered.
+    """Go on with the boxes that wait: PROVEN if nothing costs less than the limit, OUT_OF_BUDGET, UNSURE with a point
+    that only the model can decide, or SMALL if the box on top should have a problem of its own; and the boxes seen.
+    After UNSURE, calling again means that it was answered.
     """
     depth, answered, seen = waiting.counters[0], waiting.counters[1] != 0, 0
     waiting.counters[1] = 0
@@ -219,9 +259,9 @@ def search_cheapest(
             waiting.counters[1] = 1 if answered else 0
             return OUT_OF_BUDGET, seen
         seen += 1
-        domain = waiting.domains[depth]
+        domain, dead = waiting.domains[depth], waiting.dead[depth]
         further, _ = close_cells(problem, tables, domain)
-        if further < 0 or bound_box(problem, tables, state, domain, SWEEPS, True) == -np.inf:
+        if further < 0 or bound_box(problem, tables, state, domain, dead, SWEEPS, True) == -np.inf:
             depth, answered = depth - 1, False
             continue
         possible, sure = _try_favoured_point(forest, forest_tables, workspace, problem, tables, state, domain)
@@ -229,6 +269,9 @@ def search_cheapest(
             pull_towards_instance(forest, forest_tables, workspace)
             accept_point(forest, forest_tables, workspace)
             continue  # with the same box, which has become smaller
+        if _is_small(problem, state, least_leaves):
+            waiting.counters[1] = 1 if answered else 0
+            return SMALL, seen
         feature, cut = _choose_split(problem, state)
         # After an answer the box is bounded again, and may favour another point. Its halves ask about that one; if it
         # has no halves, nothing else does.
