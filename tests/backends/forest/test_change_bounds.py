@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points, UInt64Array
 from ironrule.backends.forest.change_messages import Messages, allocate_messages
-from ironrule.backends.forest.change_problem import ChangeProblem, build_change_problem
+from ironrule.backends.forest.change_problem import ChangeProblem, build_change_problem, number_atoms
 from ironrule.backends.forest.change_reduction import reduce_problem
 from ironrule.backends.forest.change_tables import ChangeTables, build_change_tables
 from ironrule.backends.forest.cheapest import CheapestSearch
@@ -306,6 +306,23 @@ def build_stump(feature: int, values: list[float]) -> Tree:
     )
 
 
+def test_atoms_are_the_cells_in_the_same_masks() -> None:
+    """Of two uses with more cells than a word has bits, and with masks of many atoms."""
+    rng, cells, masks = np.random.default_rng(0), 100, 8
+    inside = rng.random((2 * masks, cells)) < 0.5
+    words = np.packbits(np.pad(inside, ((0, 0), (0, 28))), axis=1, bitorder="little").view(np.uint64).ravel()
+    starts, atoms, mask_starts, mask_atoms = number_atoms(
+        np.array([0, cells, 2 * cells]), np.array([0, masks, 2 * masks]), np.arange(2 * masks + 1) * 2, words
+    )
+    for use in range(2):
+        of_cell, own = atoms[use * cells : (use + 1) * cells], inside[use * masks : (use + 1) * masks]
+        assert sorted(set(of_cell)) == list(range(starts[use], starts[use + 1]))
+        assert ((of_cell[:, None] == of_cell) == (own.T[:, None] == own.T).all(axis=2)).all()
+        for mask in range(masks):
+            first, end = mask_starts[use * masks + mask : use * masks + mask + 2]
+            assert sorted(mask_atoms[first:end]) == sorted(set(of_cell[own[mask]]))
+
+
 @pytest.mark.parametrize("dead_code", range(4))
 def test_each_mask_of_a_leaf_in_reach_tells_cells_apart(dead_code: int) -> None:
     """The cell of a dead leaf, cheap as it may be, does not stand for that of another leaf."""
@@ -454,9 +471,9 @@ def test_features_of_many_cells_lose_no_counterfactual() -> None:
         bound_and_compare(left, state, left.tables.start_domain, sweeps=2, adapts=True)
         chosen = [np.flatnonzero(rng.random(count) < 0.9).tolist() for count in left.cells.max(axis=0) + 1]
         domain, dead = left.build_domain(chosen), no_leaves(left.problem)
-        wanted = left.contains(domain) & (left.costs < left.tables.limit[0]) & whole.may_be_desired(left.values)
-        assert wanted.any()
         assert bound_box(left.problem, left.tables, state, domain, dead, 2, True) > -np.inf
+        wanted = left.contains(domain) & ~left.meets_dead_leaf(dead)
+        assert wanted.any()
         reduced = reduce_problem(left.problem, left.tables, state, domain=domain, dead=dead, merges=merges)
         assert reduced is not None
         smaller = list_points(whole, *reduced[:2])
