@@ -108,6 +108,10 @@ class Problem:
                 domain[self.problem.cells.word_starts[j] + (cell >> 6)] |= np.uint64(1) << np.uint64(cell & 63)
         return domain
 
+    def list_forest_cells(self) -> Int64Array:
+        """The cells of the forest that every point stands for."""
+        return self.problem.forest_cells[self.problem.cells.cell_starts[:-1] + self.cells]
+
     def meets_dead_leaf(self, dead: UInt64Array) -> BoolArray:
         """Which points reach a leaf that is dead: one of which every mask has their cell."""
         problem, reaches = self.problem, np.zeros(len(self.cells), dtype=np.bool_)
@@ -480,6 +484,11 @@ def test_features_of_many_cells_lose_no_counterfactual() -> None:
         assert len(smaller.cells) > 64
         assert_stands_for(smaller, left, wanted)
         bound_and_compare(smaller, reduced[2], smaller.tables.start_domain, sweeps=2, adapts=True)
+        known = {tuple(row) for row in left.list_forest_cells()[wanted].tolist()}
+        places = [place for place, row in enumerate(smaller.list_forest_cells().tolist()) if tuple(row) in known]
+        for place in places[::5]:
+            assert_exact(smaller, reduced[2], place)
+        assert len(places) > 5
         assert search_below(whole, 10.0 * least) == pytest.approx(least)
 
 
