@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings, strategies as st
 from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points, UInt64Array
 from ironrule.backends.forest.change_messages import Messages, allocate_messages
 from ironrule.backends.forest.change_problem import ChangeProblem, build_change_problem, number_atoms
-from ironrule.backends.forest.change_reduction import reduce_problem
+from ironrule.backends.forest.change_reduction import merge_cells, reduce_problem
 from ironrule.backends.forest.change_tables import ChangeTables, build_change_tables
 from ironrule.backends.forest.cheapest import CheapestSearch
 from ironrule.backends.forest.cheapest_search import bound_box, close_first_box
@@ -110,7 +110,7 @@ class Problem:
 
     def list_forest_cells(self) -> Int64Array:
         """The cells of the forest that every point stands for."""
-        return self.problem.forest_cells[self.problem.cells.cell_starts[:-1] + self.cells]
+        return np.asarray(self.problem.forest_cells[self.problem.cells.cell_starts[:-1] + self.cells])
 
     def meets_dead_leaf(self, dead: UInt64Array) -> BoolArray:
         """Which points reach a leaf that is dead: one of which every mask has their cell."""
@@ -356,6 +356,13 @@ def build_sum_at_threshold() -> Problem:
     left = build_problem(build_sum(case, (Margin(0.0, (LinkedGroup(trees),)),), cost, 100.0), merges=True)
     assert left is not None
     return left
+
+
+def test_of_cells_that_no_mask_tells_apart_the_cheapest_stays() -> None:
+    left = build_sum_at_threshold()
+    domain, none = left.build_domain([[1, 2], [1, 2]]), np.zeros(0, dtype=np.int64)
+    cells, starts = merge_cells(left.problem, left.tables.cheapest_cells, domain, none, True)
+    assert (cells.tolist(), starts.tolist()) == ([2, 5], [0, 1, 2])
 
 
 def test_a_box_that_costs_as_much_as_the_limit_is_closed() -> None:
