@@ -3,7 +3,8 @@
 ``@kernel`` is for functions that Python calls: they release the interpreter lock, so that plain threads run them side
 by side, and are kept on disk (:mod:`ironrule.kernel_cache`), so that only the first use on a machine pays for the
 compiler. ``@kernel_helper`` is
-for functions that only kernels call: their code is kept in the kernels' own caches, which saves compile time.
+for functions that only kernels call: their code is kept in the kernels' own caches, which saves compile time. What else
+saves it is in :mod:`ironrule.kernel_pipeline`.
 
 Compiling a kernel, or loading it, stops the clock of searches (:mod:`ironrule.clock`), so that it is not charged to a
 budget; where the compiler itself must run, that is announced once (:mod:`ironrule.progress`).
@@ -24,17 +25,26 @@ from numba.extending import intrinsic
 
 from ironrule.clock import WORK_CLOCK
 from ironrule.kernel_cache import KernelCache, KernelDigest, is_supported
+from ironrule.kernel_pipeline import (
+    HelperCompiler,
+    KernelCompiler,
+    is_supported as has_pipeline,
+    take_constants_as_variables,
+)
 from ironrule.progress import announce_compiling
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _njit: Any = njit  # whose published types lack two of its options
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
+_KERNEL_OPTIONS: dict[str, Any] = {"pipeline_class": KernelCompiler} if has_pipeline() else {}
+_HELPER_OPTIONS: dict[str, Any] = {"pipeline_class": HelperCompiler} if has_pipeline() else {}
 
 
 def kernel(function: _Function) -> _Function:
     """Compile without bounds checks, without the interpreter lock and with IEEE division."""
-    compiled: Any = _njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    compiled: Any = _njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **_KERNEL_OPTIONS)(function)
+    take_constants_as_variables(compiled)
     if is_supported(compiled):
         compiled._cache = KernelCache(compiled)
     else:
@@ -51,7 +61,10 @@ def kernel(function: _Function) -> _Function:
 
 def kernel_helper(function: _Function) -> _Function:
     """Compile for other kernels only, which keep its code in their own caches: that saves compile time."""
-    compiled: Any = _njit(error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)(function)
+    compiled: Any = _njit(
+        error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True, **_HELPER_OPTIONS
+    )(function)
+    take_constants_as_variables(compiled)
     return cast(_Function, compiled)
 
 
