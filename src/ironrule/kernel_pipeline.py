@@ -1,6 +1,6 @@
 """What the compiler does otherwise for kernels than for other functions, so that it takes half as long.
 
-Kernels get their data as tuples of up to 40 arrays, and consist of many small helpers that hand these on. Three things
+Kernels get their data as tuples of up to 40 arrays, and consist of many small helpers that hand these on. Two things
 that Numba does by default cost most of its time on such code:
 
 - *Arguments are copied.* Every function counts a reference to every array of every argument when it begins and when it
@@ -8,24 +8,21 @@ that Numba does by default cost most of its time on such code:
   until the call returns: here an argument that is never assigned again is borrowed, and stays the value that it is.
 - *Helpers are optimised, and translated to machine code, one by one,* and again as a part of each helper that calls
   them, and of each kernel. Nobody runs a helper: here its code is only handed on, and optimised once, with the kernel.
-- *Constants as arguments are types of their own,* so that a helper that is called with 0, with -1 and with a variable is
-  compiled three times. Here they have the type of the variable.
 
-None of this changes what a kernel computes. All of it leans on Numba's inner parts: :func:`is_supported` says whether
-this version has them, and without them kernels are compiled as any function.
+Neither changes what a kernel computes. Both lean on Numba's inner parts: where a version has others, this module cannot
+be imported, or :func:`is_supported` says so, and kernels are compiled as any function.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, cast
+from typing import Any
 
 from numba import _dynfunc as dynamic_functions
-from numba.core import codegen, compiler, compiler_machinery, ir, lowering, typed_passes, types
+from numba.core import codegen, compiler, compiler_machinery, ir, lowering, typed_passes
 
 # Numba has no types of its own:
 _register_pass: Any = compiler_machinery.register_pass
-_unliteral: Any = types.unliteral
 _Lower: Any = lowering.Lower
 _NativeLowering: Any = typed_passes.NativeLowering
 _CompilerBase: Any = compiler.CompilerBase
@@ -175,13 +172,3 @@ def is_supported() -> bool:
         and "no_compile" in compiler.Flags.options
         and callable(getattr(dynamic_functions, "make_function", None))
     )
-
-
-def take_constants_as_variables(dispatcher: Any) -> None:
-    """Compile a function that other kernels call for the types of its arguments, whatever constants these are."""
-    find_template = dispatcher.get_call_template
-
-    def find_general_template(args: Any, kws: Any) -> Any:
-        return find_template([_unliteral(kind) for kind in args], {name: _unliteral(kws[name]) for name in kws})
-
-    dispatcher.get_call_template = cast(Any, find_general_template)
