@@ -4,9 +4,9 @@ weighs.
     python -m benchmarks.startup [--quick] [--json FILE]
 
 Every figure comes from fresh processes. A clone of this repository is installed by `pip install .` into a new virtual
-environment, without PYTHONPATH, with XGBoost and pandas beside it for two of the programs. Then every program runs three times with a cache
-of its own: with the machine code of the wheel, as every user has it ("cold"); without it, where everything is compiled,
-as after an editable install or on another kind of processor ("compiled"); and again with what that left in the cache
+environment, without PYTHONPATH, with XGBoost and pandas beside it for two of the programs. Then every program runs
+three times with a cache of its own: with the machine code of the wheel, as every user has it ("cold"); without it,
+where everything is compiled, as after a change of Numba ("compiled"); and again with what that left in the cache
 ("warm"). Seconds begin when the model is there and end when the explanation is printed, so they include the import;
 those of the demo are of the whole process. pip and setuptools do not count in sizes. --quick uses this environment,
 and measures compiled and warm alone.
@@ -22,6 +22,7 @@ import tempfile
 import time
 import venv
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ def time_calls(python: str, model: str, cache: str) -> list[Taken]:
         print(f"failed: {model}: the verdict is {verdict}")
         return []
     ends = [Taken(0.0, 0.0), *(Taken(wall, cpu) for wall, cpu in marks)]
-    return [Taken(then.wall - before.wall, then.cpu - before.cpu) for before, then in zip(ends, ends[1:], strict=False)]
+    return [Taken(then.wall - before.wall, then.cpu - before.cpu) for before, then in pairwise(ends)]
 
 
 def time_program(python: str, name: str, cache: str) -> list[Taken]:

@@ -138,7 +138,7 @@ def test_without_it_kernels_are_compiled_as_any_function(
 ) -> None:
     monkeypatch.setenv("IRONRULE_CACHE_DIR", str(tmp_path))
     if broken == "attribute":
-        monkeypatch.setattr(kernel_pipeline.compiler.Flags, "options", {})
+        monkeypatch.setattr(kernel_pipeline, "dynamic_functions", None)
         assert not kernel_pipeline.is_supported()
     else:
         monkeypatch.setitem(sys.modules, "ironrule.kernel_pipeline", None)

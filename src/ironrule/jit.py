@@ -35,7 +35,7 @@ _unliteral: Any = types.unliteral
 
 
 def find_pipelines() -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options by which kernels, and helpers, are compiled in half the time; none where this Numba has other parts."""
+    """The options that make compiling kernels, and helpers, quick; none where this version of Numba has other parts."""
     try:
         from ironrule import kernel_pipeline
     except (ImportError, AttributeError):

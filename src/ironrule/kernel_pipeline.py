@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from numba import _dynfunc as dynamic_functions
+from numba import _dynfunc as dynamic_functions  # type: ignore[attr-defined]
 from numba.core import codegen, compiler, compiler_machinery, ir, lowering, typed_passes
 
 # Numba has no types of its own:
@@ -28,6 +28,7 @@ _NativeLowering: Any = typed_passes.NativeLowering
 _CompilerBase: Any = compiler.CompilerBase
 _JITCodeLibrary: Any = codegen.JITCodeLibrary
 _PassBuilder: Any = compiler.DefaultPassBuilder
+_PassManager: Any = compiler_machinery.PassManager
 
 
 class BorrowingLower(_Lower):  # type: ignore[misc]
@@ -133,7 +134,7 @@ class KernelCompiler(_CompilerBase):  # type: ignore[misc]
         """The default one, with one pass exchanged."""
         passes = _PassBuilder.define_nopython_pipeline(self.state)
         steps = [(self.lowering if step is _NativeLowering else step, text) for step, text in passes.passes]
-        changed = compiler_machinery.PassManager(passes.pipeline_name)
+        changed = _PassManager(passes.pipeline_name)
         changed.passes.extend(steps)
         changed.finalize()
         return [changed]
