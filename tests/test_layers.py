@@ -16,8 +16,10 @@ from benchmarks.house import ImportGraph, count_folder_files, find_repeated_clas
 PACKAGE = Path(__file__).parents[1] / "src" / "ironrule"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (  # from the lowest to the highest; what stands on one line may import one another
-    ("errors", "clock", "interrupts", "progress", "kernel_cache", "kernel_pipeline", "jit"),
-    ("arrays", "wording", "data"),
+    (
+        *("errors", "clock", "interrupts", "progress", "kernel_cache", "kernel_pipeline", "jit"),
+        *("arrays", "wording", "data"),
+    ),
     ("space",),
     ("hitting",),
     ("rule",),
