@@ -98,6 +98,7 @@ class KernelDigest:
         self._hash.update(repr(parts).encode())
 
     def _describe(self, value: Any) -> None:
+        # The type counts: 1, 1.0 and True are equal, and compile to different code.
         if value is None or isinstance(value, bool | int | float | complex | str | bytes):
             self._add(type(value).__name__, value)
         elif isinstance(value, np.generic | np.ndarray):

@@ -211,7 +211,7 @@ def test_a_model_that_cannot_be_compiled_over_its_intervals_keeps_the_values_see
     def refuse(*_: Any, **__: Any) -> Any:
         raise Unreadable("it is too large")
 
-    monkeypatch.setattr("ironrule.explain.context.compile_models", refuse)
+    monkeypatch.setattr("ironrule.explain.prepare.reading.compile_models", refuse)
     explainer = Explainer(model, table, desired=1)
     assert not any(feature.interval for feature in explainer.space.features)
     assert set(explainer.obstacles) == {"income", "debt", "accounts"}

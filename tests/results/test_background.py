@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import ironrule
-from ironrule.explain.versions import list_library_versions
+from ironrule.explain.model_facts import list_library_versions
 from ironrule.results.background import HistoryRows, build_background
 from ironrule.rule.condition import find_code_range
 from ironrule.rule.rule import Component, Rule

@@ -195,10 +195,13 @@ class NearestProver:
         for j in region.features:
             low, high = int(nearest.box.low[j]), int(nearest.box.high[j])
             apart, gaps = self.distances[j][low : high + 1], self.gap_after[j]
+            # The codes of this feature at which the box, all else at its nearest, is nearer than the limit.
             inside = np.flatnonzero(nearest.distance - apart.min() + apart < limit) + low
             if not len(inside):  # the limit is just here, by rounding
                 continue
             first, last = int(inside[0]), int(inside[-1])
+            # Where a gap follows the code of a cut, both halves have that code, since the gap is between them. A cut at
+            # the end of the box would leave it as it is: then the cut is one code further in.
             if last < high:
                 code = last if last > low or not gaps[last] else last + 1
                 if code < high:

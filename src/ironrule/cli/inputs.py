@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ironrule.cli.files import load_model, parse_desired, read_data, require_file
+from ironrule.cli.notices import get_language_code
 from ironrule.errors import InputError, OutcomeError, TableError, describe_value
+from ironrule.space.labels import Labels
+from ironrule.space.roles import parse_roles
 
 if TYPE_CHECKING:
     from ironrule.explain.explainer import Explainer
     from ironrule.space.constraints.syntax import Constraint
-    from ironrule.space.labels import Labels
     from ironrule.space.space import Space
 
 
@@ -190,7 +192,6 @@ def parse_row(text: str) -> int | Row:
 def read_space(options: argparse.Namespace, data: Any, columns: Sequence[str] | None = None) -> Space:
     """The space from the file that the user gave, or as inferred from the data."""
     from ironrule.model.blackbox import match_column_names
-    from ironrule.space.roles import parse_roles
     from ironrule.space.space import Space
     from ironrule.space.table import read_table
 
@@ -207,9 +208,6 @@ def read_space(options: argparse.Namespace, data: Any, columns: Sequence[str] | 
 
 def read_labels(options: argparse.Namespace) -> Labels:
     """The labels in the file or the project file that the user named, in the language asked for."""
-    from ironrule.cli.notices import get_language_code
-    from ironrule.space.labels import Labels
-
     labels = Labels.parse(options.labels)
     return labels if options.language is None else labels.with_language(get_language_code(options.language))
 

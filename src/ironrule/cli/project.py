@@ -27,7 +27,7 @@ from ironrule.cli.inputs import is_saved_explainer
 from ironrule.cli.trust import is_well_known_type
 from ironrule.errors import InputError, describe_value
 from ironrule.space.domain import DOMAIN_MODES
-from ironrule.space.labels import Labels
+from ironrule.space.labels import Labels, read_toml
 from ironrule.space.roles import ROLE_KEYS, Role
 
 PROJECT_FILE = "ironrule.toml"
@@ -156,8 +156,6 @@ class Project:
     @classmethod
     def read(cls, path: Path) -> Project:
         """The settings in a file; raises InputError, naming the key, if one cannot be used."""
-        from ironrule.space.labels import read_toml
-
         settings, keys = dict[str, Any](), dict[str, str]()
         for name, value in read_toml(path, "project file").items():
             key = KEYS.get(name)

@@ -81,6 +81,7 @@ class AppendedRows:
         self, source: OutcomeSource, codes: EncodedTable, _: str | None, progress: bool | None
     ) -> BoolArray:
         """The old rows' outcomes, and what the model says of the new ones."""
+        # In a column of another type the model may read old rows differently: it is asked about all again.
         if not self.same_types:
             return source.compute_outcomes(codes, progress)
         old = self.old.outcomes if isinstance(source, BlackBox) else self.old.history.outcomes
@@ -135,6 +136,7 @@ def _build_value_table(context: ExplainerContext, columns: tuple[str, ...]) -> T
     if set(columns) != set(context.space.columns):
         raise InputError("rows cannot be appended: the model does not use every column of the space")
     sizes = context.space.sizes
+    # As many rows as the largest domain has values; the values of the others come round again.
     points = (np.arange(int(sizes.max()))[:, None] % sizes[None, :]).astype(np.int32)
     decoded = context.model.primary.layout.decode(points)
     return read_table(decoded, columns if isinstance(decoded, np.ndarray) else None)

@@ -17,11 +17,10 @@ import numpy as np
 from ironrule.arrays import BoolArray, Points, UInt64Array
 from ironrule.explain.context import EncodedRow, ExplainerContext
 from ironrule.explain.extend import extend_to_row
-from ironrule.explain.model_facts import describe_model
+from ironrule.explain.model_facts import describe_model, list_library_versions
 from ironrule.explain.options import SearchOptions, normalize_weights
 from ironrule.explain.query import ask_oracle, build_problem, build_statistics, confirm_points, extend_to_named
 from ironrule.explain.roles import mark_rule
-from ironrule.explain.versions import list_library_versions
 from ironrule.hitting.bits import list_members, unpack_sets
 from ironrule.hitting.reduce import count_bits
 from ironrule.model.history import RowCounter, build_history
@@ -36,7 +35,7 @@ from ironrule.rule.kernels import compute_duals
 from ironrule.rule.rule import Component, Rule
 from ironrule.search.driver import SearchResult, solve
 from ironrule.search.minimum import Minimum, find_bound_witnesses
-from ironrule.search.prefer import prefer_coverage
+from ironrule.search.prefer_coverage import prefer_coverage
 from ironrule.search.problem import Algorithm, Problem
 from ironrule.search.widen import RuleWidener, WidenedBox
 from ironrule.space.constraints.binding import bind_constraint
@@ -73,6 +72,7 @@ def explain_row(
             result, wider, preference = _prefer_coverage(context, problem, shortest, options.widen)
         else:
             wider = widen_rule(context, problem, result) if options.widen else None
+        # Whichever past rows the search looked at, what it found is counted among all of them.
         problem = replace(problem, case=replace(problem.case, history=context.search_history))
         problem.meter.phase = "confirming"
         if isinstance(row, EncodedRow) and row.confirmations is not None:

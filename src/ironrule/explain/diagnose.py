@@ -11,10 +11,10 @@ that hardly anybody has; some exist because the model turns back where it should
   feature of the rule, all else as in the row or as in a counterfactual of the proof. Either the decision turns back on
   one such line, or it turns up on one line and down on another.
 
-A restriction is a constraint on the space (:func:`ironrule.explain.context.restrict_context`), and what it saves is the
-difference between the proven lower bound and a rule that is proven under the constraint. Most need no search: the
-witnesses of the lower bound that satisfy the constraint are counterfactuals there too, so if these alone need as long a
-rule, nothing can be saved.
+A restriction is a constraint on the space (:func:`ironrule.explain.prepare.derive.restrict_context`), and what it saves
+is the difference between the proven lower bound and a rule that is proven under the constraint. Most need no search:
+the witnesses of the lower bound that satisfy the constraint are counterfactuals there too, so if these alone need as
+long a rule, nothing can be saved.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ import numpy as np
 from ironrule.arrays import BoolArray, Int64Array, Points
 from ironrule.errors import ConstraintError
 from ironrule.explain.build import explain_row
-from ironrule.explain.context import ExplainerContext, restrict_context
+from ironrule.explain.context import ExplainerContext
 from ironrule.explain.extend import extend_to_explanation
 from ironrule.explain.options import SearchOptions, parse_budget
+from ironrule.explain.prepare.derive import restrict_context
 from ironrule.explain.query import build_problem, extend_to_named
 from ironrule.hitting.bits import pack_sets
 from ironrule.hitting.reduce import find_minimal_sets
@@ -215,6 +216,7 @@ class _DiagnosisSearch:
         codes += [] if feature.ordered else range(len(feature.values))
         rare = [code for code in codes if counts[code] <= most and code != self.instance.item(j)]
         most_saved: ExactNumber = 0
+        # Each rare category by itself, then all of them together, which must save more than any one.
         for some in [*([code] for code in sorted(rare)), *([rare] if len(rare) > 1 else [])]:
             restriction = self._leave_out(j, some)
             found = self._shorten(restriction)
@@ -256,6 +258,8 @@ class _DiagnosisSearch:
 
     def _may_shorten(self, restriction: _Restriction) -> bool:
         """Whether the row satisfies a restriction, and the witnesses that do need no rule of the lower bound."""
+        # The witnesses that satisfy a restriction are counterfactuals under it too. If these alone need as long a rule,
+        # nothing is saved, and no search is needed to know that.
         kept = self._find_kept(restriction.feature, restriction.constraint)
         if not kept[self.instance[restriction.feature]]:
             return False

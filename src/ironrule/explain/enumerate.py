@@ -53,6 +53,7 @@ def _iterate_rules(context: ExplainerContext, search: RuleEnumeration, minimum_o
         covered = dict(zip(rules, count_covered(problem.case, rules), strict=True))
         weights = {rule: problem.weigh(rule) for rule in rules}
         if minimum_only and rules:
+            # A search that was stopped may lack lighter rules: then only the proven bound says what is minimum.
             least = search.state.lower_bound if search.stopped else min(weights.values())
             rules = [rule for rule in rules if weights[rule] <= least]
             search.complete = search.stopped is None and all(isinstance(level[rule], Proven) for rule in rules)

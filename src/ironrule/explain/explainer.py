@@ -20,10 +20,8 @@ from ironrule.explain.context import (
     EncodedRow,
     ExplainerArguments,
     ExplainerContext,
-    build_context,
     decide_row,
     require_model,
-    restrict_context,
 )
 from ironrule.explain.counterfactuals.methods import CounterfactualMethods
 from ironrule.explain.facts import list_facts, name_outcomes
@@ -39,6 +37,8 @@ from ironrule.explain.options import (
     parse_oracle,
     require_explanation,
 )
+from ironrule.explain.prepare.build import build_context
+from ironrule.explain.prepare.derive import restrict_context
 from ironrule.model.decision import DecisionTarget, read_classes
 from ironrule.results.diagnosis import Diagnosis
 from ironrule.results.explanation import Explanation, Listing, RankedRule

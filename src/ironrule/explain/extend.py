@@ -29,13 +29,12 @@ from ironrule.explain.context import (
     ContextCache,
     EncodedRow,
     ExplainerContext,
-    build_exact_reading,
     decide_row,
-    derive_context,
-    fingerprint_model,
     list_seen_values,
     read_row,
 )
+from ironrule.explain.prepare.derive import derive_context
+from ironrule.explain.prepare.reading import build_exact_reading, fingerprint_model
 from ironrule.model.blackbox import ModelSet, make_layout_builder
 from ironrule.model.history import History
 from ironrule.model.intervals import Gaps
@@ -165,6 +164,7 @@ def extend_to_explanation(context: ExplainerContext, explanation: Explanation) -
     extended, _ = extend_to_row(context, dict(explanation.instance))
     if extended.space.fingerprint != explanation.space:  # a batch adds the values of all its rows
         new = {name: [*values] for name, values in explanation.extended_values.items() if name in context.space.names}
+        # Numbers inside intervals are among the breakpoints, those beyond them among the extended values.
         for name, numbers in (explanation.breakpoints or {}).items():
             if name in context.space.names:
                 known = context.space[name].code_by_value

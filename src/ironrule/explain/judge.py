@@ -23,7 +23,7 @@ from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.rule.parsing import StatedComponent, parse_condition
 from ironrule.rule.rule import Component, Rule
-from ironrule.search.classify import ProvenRule, QualityClassifier, QualityFinding
+from ironrule.search.rule_quality import ProvenRule, QualityClassifier, QualityFinding
 from ironrule.space.space import Space
 from ironrule.verdict.budget import Meter
 from ironrule.verdict.verdict import Proven, Quality

@@ -107,6 +107,7 @@ def build_ladder(
     context, row = extend_to_row(context, row)
     context = extend_to_named(context, options)
     case, meter = build_case(context, row), options.start_meter()
+    # The row was chosen, not drawn: among the rows that bounds are measured on it would count for itself.
     measured = _leave_out_instance(population.measured, tuple(explanation.instance.values()))
     past = MeasuredRows(context.space, context.history.codes, context.history.outcomes)
     own, shown = case.components, explanation.shown.rule.components
@@ -178,6 +179,7 @@ def _choose_rules(
     anchor = min(ANCHOR_LENGTH, most)
     found = find_best_rules(rows, anchor)
     chain: dict[int, ScoredRule | None] = {anchor: found.rules[0]}
+    # Nested rungs: the best rule of a middle length, reduced and extended by one component at a time.
     for length in range(anchor - 1, 0, -1):
         chain[length] = find_best_reduction(rows, _require_rule(chain[length + 1]).numbers)
     for length in range(anchor + 1, most + 1):
@@ -244,6 +246,7 @@ class RungBuilder:
         movable = [number for number in numbers if self.components[number].op != "=="]
         bounds = {number: limits.get(number, self._find_first_bound(number)) for number in numbers}
         score = math.inf
+        # One bound at a time to where the score is best, until a round over all of them changes nothing.
         for _ in range(MAX_ROUNDS):
             before = score
             for number in movable:
@@ -294,6 +297,7 @@ class RungBuilder:
         restricts = rows < len(column)
         restricts[0] = True
         scores = np.where(restricts, self._score(exceptions, rows), np.inf)
+        # Of equal scores the last one: the widest bound.
         best = len(codes) - 1 - int(np.argmin(scores[::-1]))
         return int(codes[best]), float(scores[best])
 

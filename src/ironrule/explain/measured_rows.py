@@ -13,8 +13,9 @@ import numpy as np
 
 from ironrule.arrays import BoolArray
 from ironrule.errors import InputError, TableError
-from ironrule.explain.context import ExplainerContext, open_rows, raise_without_rows
+from ironrule.explain.context import ExplainerContext, raise_without_rows
 from ironrule.explain.options import is_mask
+from ironrule.explain.prepare.build import open_rows
 from ironrule.model.blackbox import build_model_set
 from ironrule.model.population import MeasuredRows, Population, hash_rows, split_rows
 

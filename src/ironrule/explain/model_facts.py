@@ -1,4 +1,5 @@
-"""What a validator's report says of the model: its type, its library, and the score of the row beside the threshold.
+"""What a validator's report says of the model (its type, its library, and the score of the row beside the threshold),
+and the libraries that explanations are made with.
 
 Scores are shown and prove nothing; a classifier's labels need not follow its probabilities. So a threshold is named
 only where it explains the outcomes of the row and of past rows (of many of them a selection).
@@ -6,14 +7,18 @@ only where it explains the outcomes of the row and of past rows (of many of them
 
 from __future__ import annotations
 
+import platform
+import sys
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
+import ironrule
 from ironrule.arrays import Points
 from ironrule.errors import InputError
 from ironrule.explain.context import ExplainerContext
-from ironrule.explain.versions import find_version
 from ironrule.model.blackbox import BlackBox
 from ironrule.model.decision import DEFAULT_THRESHOLD
 from ironrule.results.background import ModelFacts
@@ -21,6 +26,8 @@ from ironrule.results.background import ModelFacts
 MAX_COMPARED_ROWS = 2_000
 TOLERANCE = 1e-9  # within which a score counts as equal to the threshold: either outcome may follow
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "interpret": "interpret-core"}  # by package, where these differ
+CORE_LIBRARIES = ("numpy", "numba", "scikit-learn")
+OPTIONAL_LIBRARIES = ("xgboost", "lightgbm", "catboost", "interpret-core", "pygam", "onnxruntime", "torch")
 
 
 def describe_model(context: ExplainerContext, instance: Points) -> ModelFacts:
@@ -78,3 +85,23 @@ def _find_score(
         value = threshold + own if target.direction == "above" and score.direction == "above" else threshold - own
         meaning = "probability of the desired outcome" if has_probabilities and score.wanted is not None else "score"
     return value, threshold if explains else None, meaning
+
+
+@lru_cache(maxsize=1)
+def _list_core_versions() -> tuple[tuple[str, str], ...]:
+    own = (("ironrule", ironrule.__version__), ("Python", platform.python_version()))
+    return (*own, *((name, version(name)) for name in CORE_LIBRARIES))
+
+
+def list_library_versions() -> tuple[tuple[str, str], ...]:
+    """The libraries that explanations are made with here, and their versions."""
+    loaded = (name for name in OPTIONAL_LIBRARIES if name.removesuffix("-core") in sys.modules)
+    return (*_list_core_versions(), *((name, found) for name in loaded if (found := find_version(name)) is not None))
+
+
+def find_version(name: str) -> str | None:
+    """The version of a distribution; None where there is none of that name."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

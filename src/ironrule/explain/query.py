@@ -10,7 +10,7 @@ confirmed together.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,8 +18,9 @@ import numpy as np
 
 from ironrule.arrays import Points
 from ironrule.errors import ConstraintError, InputError, OutcomeError
-from ironrule.explain.context import ExplainerContext, decide_row, extend_context
+from ironrule.explain.context import ExplainerContext, decide_row
 from ironrule.explain.options import SearchOptions, make_generator, parse_weights
+from ironrule.explain.prepare.derive import extend_context
 from ironrule.model.protocol import Model, require_readings
 from ironrule.model.reduced_model import EmbeddedScores, embed_model
 from ironrule.oracles.caching import CachingOracle
@@ -157,10 +158,15 @@ def _build_feasible(context: ExplainerContext, predicates: Sequence[Predicate], 
 
 
 def extend_to_named(
-    context: ExplainerContext, options: SearchOptions, constraints: Sequence[Constraint] = (), names: Iterable[str] = ()
+    context: ExplainerContext,
+    options: SearchOptions,
+    constraints: Sequence[Constraint] = (),
+    names: Collection[str] = (),
 ) -> ExplainerContext:
     """The context with all features that options, constraints on changes or ``names`` speak of, used or not."""
     weighed = options.weights if isinstance(options.weights, Mapping) else ()
+    if not (options.require or options.forbid or weighed or constraints or names):
+        return context
     named = {split_component_text(context.space, text)[0] for text in (*options.require, *options.forbid, *weighed)}
     bound = [bind_constraint(constraint, context.space.features) for constraint in constraints]
     return extend_context(context, named.union(names, (context.space.names[j] for one in bound for j in one.columns)))

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from ironrule.errors import InputError, describe_value
-from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row, extend_context
+from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row
 from ironrule.explain.extend import extend_to_bounds, extend_to_row
 from ironrule.explain.judge import list_conditions, list_rule_features, parse_rule
 from ironrule.explain.options import SearchOptions, require_explanation
+from ironrule.explain.prepare.derive import extend_context
 from ironrule.explain.query import build_problem, confirm_points
 from ironrule.progress import track
 from ironrule.results.batch import Batch
@@ -58,6 +59,7 @@ def _recheck_explanation(
         ) from None
     status: RecheckStatus = "overturned"
     verdict: Verdict | None = None
+    # A row that gets the desired outcome by now needs no rule.
     if not desired:
         names = list_rule_features(context.space, explanation.rule)
         problem = build_problem(extend_context(context, names), EncodedRow(instance), options)

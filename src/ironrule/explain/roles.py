@@ -87,6 +87,7 @@ def _guess_roles(
         if kind is not None:
             yield feature, Role(kind)
         elif guesses.direction_by_data and feature.ordered:
+            # Where the name says nothing, the history may: approved people have more of it, or less.
             column = codes.columns[place]
             counts = [np.bincount(column[chosen], minlength=feature.size) for chosen in (desired, ~desired)]
             rises = find_better_direction(*(count[: len(feature.values)] for count in counts))

@@ -17,6 +17,7 @@ from uuid import uuid4
 import numpy as np
 
 from ironrule.arrays import BoolArray, Int64Array
+from ironrule.errors import ConstraintError
 from ironrule.model.decision import DecisionTarget
 from ironrule.space.codes import EncodedTable
 from ironrule.space.column_store.encode_to_disk import encode_to_disk
@@ -134,6 +135,16 @@ class OnDiskRows:
     def _build_path(self, what: str, name: str | None) -> Path:
         home = self.temp_dir.path if name is None else self.opened.table.folder
         return home / f"{what}-{name or uuid4().hex}"
+
+
+def find_satisfying_rows(space: Space, codes: EncodedTable) -> BoolArray:
+    """Which past rows satisfy the constraints on the space; raises ConstraintError if none does, of rows that are
+    there.
+    """
+    kept = space.feasible.admits_rows(codes)
+    if not kept.any() and len(codes):
+        raise ConstraintError("no past row satisfies the constraints on the space", code="no-past-rows")
+    return kept
 
 
 def build_cache_key(models: Sequence[Any], fingerprint: str | None, space: Space, target: DecisionTarget) -> str | None:

@@ -255,7 +255,7 @@ def run_subgradient_ascent(
 
 
 @kernel_helper
-def choose_branch(
+def _choose_branch(
     starts: Int64Array,
     elements: Int64Array,
     active: Int64Array,
@@ -284,3 +284,23 @@ def choose_branch(
             branch[at] = elements[p]
             count += 1
     return count
+
+
+@kernel_helper
+def list_children(
+    starts: Int64Array,
+    elements: Int64Array,
+    active: Int64Array,
+    weights: Float64Array,
+    allowed: Any,
+    prices: Float64Array,
+    reduced: Float64Array,
+    branch: Int64Array,
+) -> int:
+    """Write the elements to branch on, and return how many: the allowed ones of an open dual that has fewest, since
+    every hitting set contains an element of each open dual. The cheapest come first, by their reduced costs at the best
+    prices, and not at the last ones tried.
+    """
+    # The bound is not needed, so what was taken before and the sum of all weights do not matter.
+    compute_reduced_costs(starts, elements, active, weights, allowed, prices, reduced, 0.0, 0.0)
+    return _choose_branch(starts, elements, active, allowed, prices, reduced, branch)

@@ -22,10 +22,9 @@ import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array, Int64Array, UInt64Array
 from ironrule.hitting.bounds import (
-    choose_branch,
     compute_counting_bound,
-    compute_reduced_costs,
     enter_child,
+    list_children,
     list_open_duals,
     mark_taken,
     open_root,
@@ -81,6 +80,27 @@ def _choose_open_dual(
 
 
 @kernel_helper
+def _forbid_candidates(dual: Int64Array, allowed: BoolArray, branch: Int64Array) -> int:
+    """Write the allowed elements of a dual, forbid them, and return how many there were."""
+    count = 0
+    for i in dual:
+        if allowed[i]:
+            branch[count] = i
+            allowed[i] = False
+            count += 1
+    return count
+
+
+@kernel_helper
+def _take_element(taken: UInt64Array, covered: Any, once: Any, level: Any) -> None:
+    """Write which duals the next level hits, and which of them once, when it takes an element with these duals."""
+    # Hit once from now on: what was hit once and is not hit again, and what is hit for the first time.
+    for k in range(taken.size):
+        once[level + 1, k] = (once[level, k] & ~taken[k]) | (taken[k] & ~covered[level, k])
+        covered[level + 1, k] = covered[level, k] | taken[k]
+
+
+@kernel_helper
 def _double_rows(found: Any) -> Any:
     larger = np.zeros((2 * found.shape[0], found.shape[1]), np.bool_)
     for r in range(found.shape[0]):
@@ -99,7 +119,6 @@ def _search_transversals(incidence: Any, exact: int, found: Any, count: int, lim
     covered, once, branch, total, left, chosen, allowed, used = work
     # Per level: the duals hit, those hit exactly once, the elements to branch on, how many these are, how many are
     # left. `chosen` is the path, `allowed` the candidates of the current node (CAND in the paper).
-    words = hit.shape[1]
     for i in range(allowed.size):
         allowed[i] = True
     level, entered, more = np.int64(0), True, False
@@ -129,11 +148,7 @@ def _search_transversals(incidence: Any, exact: int, found: Any, count: int, lim
             elif fewest > 0:
                 # The candidates of this dual become the children. They are taken from the last to the first, and each
                 # is allowed again only when its own subtree is done: so no set is found twice.
-                for p in range(starts[pick], starts[pick + 1]):
-                    if allowed[elements[p]]:
-                        branch[level, left[level]] = elements[p]
-                        left[level] += 1
-                        allowed[elements[p]] = False
+                left[level] = _forbid_candidates(elements[starts[pick] : starts[pick + 1]], allowed, branch[level])
             total[level] = left[level]
         if left[level] == 0:
             # All children are done: allow all of them again and go up, where the element of this node is allowed too.
@@ -145,10 +160,7 @@ def _search_transversals(incidence: Any, exact: int, found: Any, count: int, lim
             continue
         left[level] -= 1
         one = branch[level, left[level]]
-        # Hit once from now on: what was hit once and is not hit again, and what is hit for the first time.
-        for k in range(words):
-            once[level + 1, k] = (once[level, k] & ~hit[one, k]) | (hit[one, k] & ~covered[level, k])
-            covered[level + 1, k] = covered[level, k] | hit[one, k]
+        _take_element(hit[one], covered, once, level)
         chosen[level] = one
         # A member that is not needed now is not needed in any larger set either, so this child is skipped and its
         # element stays forbidden for the later siblings.
@@ -222,6 +234,33 @@ def _has_unhittable_dual(starts: Int64Array, elements: Int64Array, active: Int64
     return False
 
 
+@kernel_helper
+def _bound_within(
+    incidence: Any, weights: Float64Array, active: Int64Array, work: Any, level: Any, ceiling: float
+) -> Any:
+    """Bound a node: by counting, and where that does not suffice by prices, from those of the parent (Held-Karp).
+
+    Returns an element that every set within the ceiling contains, or -1, and the least that sets weigh which were ruled
+    out on the way. The bound is left in `bounds`.
+    """
+    hit, starts, elements = incidence
+    open_, allowed = work[0][1], work[0][3]
+    prices, cost, bounds, reduced, slope, trial = work[1]
+    counting = compute_counting_bound(hit, weights, open_[level], allowed[level], active.size, reduced, cost[level])
+    bounds[level] = max(bounds[level], counting)
+    if bounds[level] > ceiling:
+        return -1, np.inf
+    for e in active:
+        trial[e] = prices[level, e]
+    top, _factor, forced, ruled_out = run_subgradient_ascent(
+        starts, elements, active, weights, allowed[level], prices[level], (reduced, slope, trial),
+        cost[level], weights.sum(), ceiling, ceiling, ROOT_ASCENT_STEPS if level == 0 else NODE_ASCENT_STEPS,
+        1.0, -np.inf,
+    )  # fmt: skip
+    bounds[level] = max(bounds[level], top)
+    return forced, ruled_out
+
+
 @kernel
 def list_light_sets(
     hit: Any,
@@ -239,16 +278,16 @@ def list_light_sets(
     # Per level: the open duals, those hit exactly once, the elements allowed, the best prices, the cost of what was
     # taken, a lower bound, the elements to branch on, how many these are, and which comes next.
     found, open_, once, allowed = work[0]
-    prices, cost, bounds, reduced, slope, trial = work[1]
+    prices, cost, bounds, reduced, _slope, _trial = work[1]
     branch, children, child, room = work[2]
     open_root(hit, starts, elements, weights, open_[0], prices[0])
-    total = weights.sum()
     level, nodes, count, beyond, fresh = np.int64(0), 0, 0, np.inf, True
     # Depth-first branch and bound as in `search_minimum`, with a ceiling that stays. `beyond` is the least weight, or
     # bound, of all that was cut off so far.
     while level >= 0:
         if not fresh:
             if child[level] == children[level]:
+                # All children are done: go back up.
                 level -= 1
                 continue
             pick, down = branch[level, child[level]], level + 1
@@ -282,30 +321,15 @@ def list_light_sets(
         # Elements that are not allowed belong to elder siblings or were ruled out, and `beyond` counts the latter.
         if _has_unhittable_dual(starts, elements, active, allowed[level]):
             continue
-        counting = compute_counting_bound(hit, weights, open_[level], allowed[level], active.size, reduced, cost[level])
-        bounds[level] = max(bounds[level], counting)
-        forced = -1
-        if bounds[level] <= ceiling:
-            # Lagrangian bound (Held-Karp), from the prices of the parent; it also rules elements out or forces one.
-            for e in active:
-                trial[e] = prices[level, e]
-            top, _factor, forced, ruled_out = run_subgradient_ascent(
-                starts, elements, active, weights, allowed[level], prices[level], (reduced, slope, trial),
-                cost[level], total, ceiling, ceiling, ROOT_ASCENT_STEPS if level == 0 else NODE_ASCENT_STEPS,
-                1.0, -np.inf,
-            )  # fmt: skip
-            bounds[level], beyond = max(bounds[level], top), min(beyond, ruled_out)
+        forced, ruled_out = _bound_within((hit, starts, elements), weights, active, work, level, ceiling)
+        beyond = min(beyond, ruled_out)
         if bounds[level] > ceiling:
             beyond = min(beyond, bounds[level])
         elif forced >= 0:
             # Every set within the ceiling contains this element, so it is the only child.
             branch[level, 0], children[level] = forced, 1
         else:
-            # Branch on an open dual with fewest allowed elements, by reduced costs at the best prices.
-            compute_reduced_costs(
-                starts, elements, active, weights, allowed[level], prices[level], reduced, cost[level], total
-            )
-            children[level] = choose_branch(
-                starts, elements, active, allowed[level], prices[level], reduced, branch[level]
+            children[level] = list_children(
+                starts, elements, active, weights, allowed[level], prices[level], reduced, branch[level]
             )
     return count, beyond, True

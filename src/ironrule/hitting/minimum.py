@@ -26,11 +26,10 @@ import numpy as np
 from ironrule.arrays import BoolArray, Float64Array, Int64Array, UInt64Array
 from ironrule.hitting.bounds import (
     MIN_STEP_FACTOR,
-    choose_branch,
     compute_counting_bound,
-    compute_reduced_costs,
     count_open_hits,
     enter_child,
+    list_children,
     list_open_duals,
     mark_taken,
     open_root,
@@ -153,6 +152,46 @@ def _bound_unsearched(bounds: Float64Array, children: Int64Array, child: Int64Ar
     return lower
 
 
+@kernel_helper
+def _adopt_path(
+    hit: Any, weights: Float64Array, branch: Any, child: Int64Array, level: Any, candidate: Any, chosen: Any
+) -> float:
+    """Flag the elements on the way to a level as the set found, less what is redundant, and return its weight."""
+    for i in range(weights.size):
+        candidate[i] = False
+    mark_taken(candidate, branch, child, level)
+    weight = _drop_redundant(hit, weights, candidate)
+    _copy_flags(chosen, candidate)
+    return float(weight)
+
+
+@kernel_helper
+def _bound_root(incidence: Any, weights: Float64Array, active: Int64Array, work: Any, best: float) -> Any:
+    """The Lagrangian bound of the root, an element that every better set contains, or -1, and the best weight.
+
+    The root gets many steps in short rounds, since its prices serve the whole tree. After each round a greedy set by
+    reduced costs may improve the best (Beasley), which is then left in the flags named ``chosen``.
+    """
+    hit, starts, elements = incidence
+    _open, spare, allowed, chosen, candidate = work[0]
+    prices, cost, _bounds, reduced, slope, trial = work[1]
+    factor, forced, top, total = 1.0, -1, -np.inf, weights.sum()
+    for _ in range(ROOT_STEPS // ROOT_ROUND):
+        top, factor, fixed, _least = run_subgradient_ascent(
+            starts, elements, active, weights, allowed[0], prices[0], (reduced, slope, trial),
+            cost[0], total, best - 1.0, best, ROOT_ROUND, factor, top,
+        )  # fmt: skip
+        forced = max(forced, fixed)
+        if top <= best - 1.0:
+            weight = _choose_greedily(hit, weights, reduced, candidate, spare)
+            if weight < best:
+                best = weight
+                _copy_flags(chosen, candidate)
+        if top > best - 1.0 or factor < MIN_STEP_FACTOR:
+            break
+    return top, forced, best
+
+
 @kernel
 def search_minimum(
     hit: Any,
@@ -203,49 +242,33 @@ def search_minimum(
         if active.size == 0:
             # Nothing is open: the elements on the path are a hitting set.
             if cost[level] < best:
-                for i in range(weights.size):
-                    candidate[i] = False
-                mark_taken(candidate, branch, child, level)
-                best = _drop_redundant(hit, weights, candidate)
-                _copy_flags(chosen, candidate)
+                best = _adopt_path(hit, weights, branch, child, level, candidate, chosen)
             continue
         # Weights are whole numbers: a better set weighs at most best - 1. Bounds are rounded down: one above proves it.
-        ceiling = best - 1.0
         counting = compute_counting_bound(hit, weights, open_[level], allowed[level], active.size, reduced, cost[level])
         bounds[level] = max(bounds[level], counting)
-        if bounds[level] > ceiling:
+        if bounds[level] > best - 1.0:
             continue
+        # Lagrangian bound (Held-Karp), from the prices of the parent.
         for e in active:
             trial[e] = prices[level, e]
-        # Lagrangian bound (Held-Karp). The root gets many steps in short rounds, since its prices serve the whole tree;
-        # after each round a greedy set by reduced costs may improve the best (Beasley). Other nodes get few steps.
-        factor, forced, top = 1.0, -1, -np.inf
-        for _ in range(ROOT_STEPS // ROOT_ROUND if level == 0 else 1):
-            top, factor, fixed, _least = run_subgradient_ascent(
+        if level == 0:
+            top, forced, best = _bound_root((hit, starts, elements), weights, active, work, best)
+        else:
+            top, _factor, forced, _least = run_subgradient_ascent(
                 starts, elements, active, weights, allowed[level], prices[level], (reduced, slope, trial),
-                cost[level], total, ceiling, best, ROOT_ROUND if level == 0 else NODE_STEPS, factor, top,
+                cost[level], total, best - 1.0, best, NODE_STEPS, 1.0, -np.inf,
             )  # fmt: skip
-            forced = max(forced, fixed)
-            if level == 0 and top <= ceiling:
-                weight = _choose_greedily(hit, weights, reduced, candidate, spare)
-                if weight < best:
-                    best, ceiling = weight, weight - 1.0
-                    _copy_flags(chosen, candidate)
-            if top > ceiling or factor < MIN_STEP_FACTOR:
-                break
         bounds[level] = max(bounds[level], top)
-        if bounds[level] > ceiling:
+        if bounds[level] > best - 1.0:
             continue
         if forced >= 0:
             # Every better set contains this element, so it is the only child.
             branch[level, 0], children[level] = forced, 1
             continue
-        # Reduced costs at the best prices, not the last ones tried, order the children. Every hitting set contains an
-        # element of each open dual, so the elements of one such dual are all the children needed.
-        compute_reduced_costs(
-            starts, elements, active, weights, allowed[level], prices[level], reduced, cost[level], total
+        children[level] = list_children(
+            starts, elements, active, weights, allowed[level], prices[level], reduced, branch[level]
         )
-        children[level] = choose_branch(starts, elements, active, allowed[level], prices[level], reduced, branch[level])
     return best, best, True
 
 

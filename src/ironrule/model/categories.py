@@ -187,9 +187,11 @@ def _restore_columns(frame: pd.DataFrame, lists: Mapping[str, CategoryList]) -> 
             continue
         found = {value: kept.find(value) for value in frame[name].dropna().unique().tolist()}
         if kept.as_pandas:
+            # Categories that the model does not know stand behind those it knows, whose numbers must stay.
             others = [value for value in dict.fromkeys(found.values()) if value not in kept.values]
             values = [None if is_missing(value) else found[value] for value in frame[name].tolist()]
             restored[name] = pd.Series(pd.Categorical(values, [*kept.values, *others]), index=frame.index)
+        # A column whose values are written as in the list stays as it is.
         elif any(type(value) is not type(old) or value != old for old, value in found.items()):
             values = [None if is_missing(value) else found[value] for value in frame[name].tolist()]
             restored[name] = pd.Series(values, index=frame.index, dtype=object).infer_objects()

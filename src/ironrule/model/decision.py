@@ -447,6 +447,7 @@ def _to_array(given: Any, rows: int) -> AnyArray:
     dense = given.detach().cpu() if callable(getattr(given, "detach", None)) else given  # a torch tensor
     answer = np.asarray(dense)
     if answer.dtype == object and answer.ndim in (1, 2):
+        # Every library has its own kind of missing: all become None, and what the model gave stays as it was.
         answer = answer.copy()
         flat = answer.reshape(-1)
         flat[:] = [None if is_missing(label) else label for label in flat.tolist()]

@@ -127,6 +127,7 @@ def _find_inexact_columns(table: Any, names: Sequence[str]) -> Iterator[str]:
         table = table.toarray() if table.dtype.kind in "iuO" else np.empty((0, 0))
     if isinstance(table, np.ndarray):
         matrix = table.reshape(len(table), -1) if table.dtype.kind in "iuO" and len(table) else np.empty((0, 0))
+        # An array may have other columns than the model names; then a column is called by its place.
         named = names if len(names) == matrix.shape[1] else [str(place) for place in range(matrix.shape[1])]
         yield from (name for name, column in zip(named, matrix.T, strict=True) if _has_inexact_column(column))
         return

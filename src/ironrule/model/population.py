@@ -115,6 +115,7 @@ class Population:
 def split_rows(space: Space, codes: EncodedTable, seed: int, share: float = MEASURED_SHARE) -> BoolArray:
     """Which rows are measured: about this share of them, by a keyed hash."""
     keys = hash_rows(space, codes, seed)
+    # Equal rows are told apart by how many equal ones stand before them, so that not all fall on one side.
     with np.errstate(over="ignore"):
         mixed = _mix_bits(keys + count_earlier_equals(keys) * OCCURRENCE_STEP)
     return np.asarray(mixed < np.uint64(int(share * 2.0**64)), dtype=np.bool_)

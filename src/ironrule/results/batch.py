@@ -8,18 +8,17 @@ finds them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ironrule.errors import InputError, MissingExtraError
+from ironrule.errors import MissingExtraError
 from ironrule.results.audience import LadderAudience
-from ironrule.results.batch_folder import EXPLANATIONS, BatchFolder, FolderBatchReader, require_kind
-from ironrule.results.batch_storage import CODE_COLUMNS, COLUMNS, BatchReader, BatchRow
+from ironrule.results.batch_folder import EXPLANATIONS, StoredBatch
+from ironrule.results.batch_storage import CODE_COLUMNS, COLUMNS, BatchRow
 from ironrule.results.display import (
     describe_rule_cover,
     format_batch,
@@ -36,7 +35,6 @@ from ironrule.results.ladder import Ladder
 from ironrule.results.notice import NoticeOptions
 from ironrule.results.report_options import ReportOptions
 from ironrule.search.rule_cover import find_covered_points, find_minimum_rule_cover
-from ironrule.space.space import Space
 from ironrule.wording import escape_controls, format_count, format_repr, render_text
 
 if TYPE_CHECKING:
@@ -130,8 +128,7 @@ COVER_SECONDS = 10.0
 FRAME_COLUMNS = tuple(name for name in COLUMNS if name not in ("document", "ladder_document", *CODE_COLUMNS))
 
 
-@dataclass(frozen=True)
-class Batch(Sequence[Explanation]):
+class Batch(StoredBatch[Explanation, BatchRow]):
     """The explanations of the undesired rows of a table, in the order of their rows.
 
     ``counts`` says how many rows there are ``to_explain``, how many are ``desired`` and needed no explanation, and how
@@ -139,54 +136,18 @@ class Batch(Sequence[Explanation]):
     ``Explainer.explain_many``; read one by ``Batch.open``.
     """
 
-    storage: BatchReader = field(repr=False)
-    counts: Mapping[str, int]
-    space: Space = field(repr=False)
+    KIND = EXPLANATIONS
+    ROW_TYPE = BatchRow
+    COUNTED = ("to_explain", "desired", "not_robust")
+    ITEM, MISSING = "explanation", "does not explain"
 
-    @classmethod
-    def open(cls, folder: str | Path) -> Batch:
-        """The batch in a folder, finished or not."""
-        batch_folder = BatchFolder(Path(folder))
-        manifest = batch_folder.manifest()
-        require_kind(batch_folder.path, manifest, EXPLANATIONS)
-        counts = {name: manifest[name] for name in ("to_explain", "desired", "not_robust")}
-        return cls(FolderBatchReader(batch_folder), counts, Space.from_dict(manifest["space"]))
-
-    @cached_property
-    def rows(self) -> tuple[int, ...]:
-        """The numbers of the rows that are explained."""
-        return tuple(self.storage.row_numbers)
-
-    @property
-    def complete(self) -> bool:
-        """Whether every row has its explanation."""
-        return len(self) == self.counts["to_explain"]
+    def _read_item(self, stored: BatchRow) -> Explanation:
+        return stored.explanation()
 
     @property
     def has_ladders(self) -> bool:
         """Whether the batch was made with ladders."""
         return len(self) > 0 and self.storage.row_at(0).ladder_document is not None
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self[each] for each in range(*place.indices(len(self)))]
-        if not -len(self) <= place < len(self):
-            raise IndexError(f"index {place} is out of range: the batch has {format_count(len(self), 'explanation')}")
-        return self.storage.row_at(place % len(self)).explanation()
-
-    def __iter__(self) -> Iterator[Explanation]:  # not by Sequence's: that would take an IndexError for the end
-        return (self[place] for place in range(len(self)))
-
-    def get_batch_row(self, row: int) -> BatchRow:
-        """What is kept of the row with a number; raises InputError if it is not in the batch."""
-        place = int(np.searchsorted(self.rows, row))
-        if place == len(self) or self.rows[place] != row:
-            statement = f"the batch does not explain row {row}: it may have the desired outcome"
-            raise InputError(statement, code="row-not-in-batch")
-        return self.storage.row_at(place)
 
     def get_explanation(self, row: int) -> Explanation:
         """The explanation of the row with a number."""

@@ -23,6 +23,8 @@ every finished row is stored once, and no row is lost but those of the last few 
 the step that fails is undone, and the run ends with StorageError.
 
 A line of the index that cannot be read costs its part alone; numbers of parts are never used twice.
+
+``StoredBatch`` is what batches of explanations and of counterfactuals share, whether they are in a folder or in memory.
 """
 
 from __future__ import annotations
@@ -37,10 +39,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
 
 from ironrule.errors import InputError, StorageError, build_format_error
 from ironrule.results.batch_storage import (
+    BatchReader,
     BatchRow,
     StoredRow,
     encode_parquet,
@@ -48,6 +53,8 @@ from ironrule.results.batch_storage import (
     read_batch_rows,
     read_columns,
 )
+from ironrule.space.space import Space
+from ironrule.wording import format_count
 
 MANIFEST_FORMAT = 4
 MANIFEST, INDEX, LOCK = "manifest.json", "parts.jsonl", "lock"
@@ -406,3 +413,69 @@ class FolderBatchReader:
         distinct = list(dict.fromkeys(names))
         parts = {part: read_columns(part, distinct) for part in {part for _, part, _ in self._index}}
         return {name: [parts[part][name][position] for _, part, position in self._index] for name in distinct}
+
+
+_Item = TypeVar("_Item")
+_Row = TypeVar("_Row", bound=StoredRow)
+
+
+@dataclass(frozen=True)
+class StoredBatch(Sequence[_Item], Generic[_Item, _Row]):
+    """What all kinds of batches have in common: an item for every finished row, read from storage when it is needed.
+
+    ``counts`` says how many rows there are ``to_explain``, and how many are not, and why.
+    """
+
+    storage: BatchReader[_Row] = field(repr=False)
+    counts: Mapping[str, int]
+    space: Space = field(repr=False)
+
+    KIND: ClassVar[str]  # what the manifest of a folder says
+    ROW_TYPE: ClassVar[type[StoredRow]]
+    COUNTED: ClassVar[tuple[str, ...]]  # the names of the counts
+    ITEM: ClassVar[str]  # what people call an item
+    MISSING: ClassVar[str]  # what is said of a batch without some row
+
+    def _read_item(self, stored: _Row) -> _Item:
+        """The item of a stored row."""
+        raise NotImplementedError
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Self:
+        """The batch in a folder, finished or not."""
+        batch_folder = BatchFolder(Path(folder), cls.ROW_TYPE)
+        manifest = batch_folder.manifest()
+        require_kind(batch_folder.path, manifest, cls.KIND)
+        counts = {name: manifest[name] for name in cls.COUNTED}
+        return cls(FolderBatchReader(batch_folder), counts, Space.from_dict(manifest["space"]))
+
+    @cached_property
+    def rows(self) -> tuple[int, ...]:
+        """The numbers of the rows that are finished."""
+        return tuple(self.storage.row_numbers)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row is finished."""
+        return len(self) == self.counts["to_explain"]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, place: Any) -> Any:
+        if isinstance(place, slice):
+            return [self[each] for each in range(*place.indices(len(self)))]
+        if not -len(self) <= place < len(self):
+            raise IndexError(f"index {place} is out of range: the batch has {format_count(len(self), self.ITEM)}")
+        return self._read_item(self.storage.row_at(place % len(self)))
+
+    def __iter__(self) -> Iterator[_Item]:  # not by Sequence's: that would take an IndexError for the end
+        return (self[place] for place in range(len(self)))
+
+    def get_batch_row(self, row: int) -> _Row:
+        """What is kept of the row with a number; raises InputError if it is not in the batch."""
+        place = int(np.searchsorted(self.rows, row))
+        if place == len(self) or self.rows[place] != row:
+            statement = f"the batch {self.MISSING} row {row}: it may have the desired outcome"
+            raise InputError(statement, code="row-not-in-batch")
+        return self.storage.row_at(place)

@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
 from ironrule.errors import InputError, MissingExtraError
 from ironrule.results.explanation import Explanation, RankedRule
@@ -213,14 +213,17 @@ def read_batch_rows(path: Path) -> Iterator[dict[str, Any]]:
             yield from file.read_row_group(group).to_pylist()
 
 
-class BatchReader(Protocol):
-    """Finished rows, in the order of their numbers."""
+RowT_co = TypeVar("RowT_co", bound=StoredRow, covariant=True)
+
+
+class BatchReader(Protocol[RowT_co]):
+    """Finished rows of one kind, in the order of their numbers."""
 
     @property
     def row_numbers(self) -> list[int]:
         """Their row numbers."""
 
-    def row_at(self, place: int) -> BatchRow:
+    def row_at(self, place: int) -> RowT_co:
         """One of them."""
 
     def columns(self, names: Sequence[str]) -> dict[str, list[Any]]:

@@ -6,11 +6,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ironrule.errors import InputError, build_format_error
 from ironrule.model.target import Target
@@ -23,7 +22,7 @@ from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Counterfactual, LazyValue
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.space.labels import NO_LABELS, Labels
-from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
+from ironrule.verdict.digest import JsonDocument, add_digest, require_digest
 from ironrule.wording import (
     escape_controls,
     format_cost_resolution,
@@ -66,7 +65,7 @@ class ChangeMeasures:
 
 
 @dataclass(frozen=True, slots=True)
-class Counterfactuals(Sequence[Counterfactual]):
+class Counterfactuals(JsonDocument, Sequence[Counterfactual]):
     """Counterfactuals of one row, nearest first. Empty: none was found, or, if ``proven``, there is none.
 
     ``proven``: each is the nearest (fewest changes, then least distance) that does not change all the features of an
@@ -78,6 +77,8 @@ class Counterfactuals(Sequence[Counterfactual]):
     ``further_models`` are so many models beside the explainer's own that agree. ``domains`` are those of the features
     that some counterfactual changes; ``scope`` is what was searched, which :func:`ironrule.check` needs to know.
     """
+
+    DOCUMENT_NAME: ClassVar = "document of counterfactuals"
 
     instance: Mapping[str, Value]
     items: tuple[Counterfactual, ...]
@@ -170,9 +171,7 @@ class Counterfactuals(Sequence[Counterfactual]):
             got = data.get(FORMAT_FIELD)
             raise build_format_error("counterfactuals", COUNTERFACTUALS_FORMAT, got, "search for them again")
         try:
-            if data[DIGEST_FIELD] != compute_digest(data):
-                statement = "digest mismatch: the document was modified after it was written"
-                raise InputError(statement, code="digest-mismatch")
+            require_digest(data)
             check_counterfactuals_types(data)
             found = cls(
                 instance={name: value_from_json(value) for name, value in data["instance"].items()},
@@ -193,19 +192,6 @@ class Counterfactuals(Sequence[Counterfactual]):
             raise
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise InputError(f"malformed counterfactuals: {error!r}") from None
-
-    def to_json(self, indent: int | None = None) -> str:
-        """The counterfactuals as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> Counterfactuals:
-        """The counterfactuals that :meth:`to_json` wrote."""
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError, TypeError) as error:  # a number of too many digits is a ValueError
-            raise InputError(f"the counterfactuals are not valid JSON: {error}") from None
-        return cls.from_dict(data)
 
     def to_frame(self, only_changes: bool = False) -> DataFrame:
         """A pandas table with one row per counterfactual; with ``only_changes``, "-" where a value stays as it is."""

@@ -7,19 +7,15 @@ Parquet in a folder that survives crashes. ``Explainer.counterfactuals_many`` ma
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ironrule.errors import InputError
-from ironrule.results.batch_folder import COUNTERFACTUALS, BatchFolder, FolderBatchReader, require_kind
+from ironrule.results.batch_folder import COUNTERFACTUALS, StoredBatch
 from ironrule.results.changes.tables import build_batch_frame
 from ironrule.results.counterfactuals import Counterfactuals
-from ironrule.space.space import Space
 from ironrule.wording import format_count, render_text
 
 if TYPE_CHECKING:
@@ -71,71 +67,24 @@ class CounterfactualsRow:
         return Counterfactuals.from_json(self.document)
 
 
-class CounterfactualsReader(Protocol):
-    """Finished rows, in the order of their numbers."""
-
-    @property
-    def row_numbers(self) -> list[int]:
-        """Their row numbers."""
-
-    def row_at(self, place: int) -> CounterfactualsRow:
-        """One of them."""
-
-    def columns(self, names: Sequence[str]) -> dict[str, list[Any]]:
-        """Some columns of all of them."""
-
-
-@dataclass(frozen=True)
-class CounterfactualsBatch(Sequence[Counterfactuals]):
+class CounterfactualsBatch(StoredBatch[Counterfactuals, CounterfactualsRow]):
     """The counterfactuals of the undesired rows of a table, in the order of their rows.
 
     ``counts`` says how many rows there are ``to_explain``, and how many are ``desired`` and needed none. Make one by
     ``Explainer.counterfactuals_many``; read one by ``CounterfactualsBatch.open``.
     """
 
-    storage: CounterfactualsReader = field(repr=False)
-    counts: Mapping[str, int]
-    space: Space = field(repr=False)
+    KIND = COUNTERFACTUALS
+    ROW_TYPE = CounterfactualsRow
+    COUNTED = ("to_explain", "desired")
+    ITEM, MISSING = "row", "has no counterfactuals of"
 
-    @classmethod
-    def open(cls, folder: str | Path) -> CounterfactualsBatch:
-        """The batch in a folder, finished or not."""
-        batch_folder = BatchFolder(Path(folder), CounterfactualsRow)
-        manifest = batch_folder.manifest()
-        require_kind(batch_folder.path, manifest, COUNTERFACTUALS)
-        counts = {name: manifest[name] for name in ("to_explain", "desired")}
-        return cls(FolderBatchReader(batch_folder), counts, Space.from_dict(manifest["space"]))
-
-    @cached_property
-    def rows(self) -> tuple[int, ...]:
-        """The numbers of the rows that have been searched for."""
-        return tuple(self.storage.row_numbers)
-
-    @property
-    def complete(self) -> bool:
-        """Whether every row has been searched for."""
-        return len(self) == self.counts["to_explain"]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [self[each] for each in range(*place.indices(len(self)))]
-        if not -len(self) <= place < len(self):
-            raise IndexError(f"index {place} is out of range: the batch has {format_count(len(self), 'row')}")
-        return self.storage.row_at(place % len(self)).counterfactuals()
-
-    def __iter__(self) -> Iterator[Counterfactuals]:
-        return (self[place] for place in range(len(self)))
+    def _read_item(self, stored: CounterfactualsRow) -> Counterfactuals:
+        return stored.counterfactuals()
 
     def get_counterfactuals(self, row: int) -> Counterfactuals:
         """The counterfactuals of the row with a number; raises InputError if it is not in the batch."""
-        place = int(np.searchsorted(self.rows, row))
-        if place == len(self) or self.rows[place] != row:
-            statement = f"the batch has no counterfactuals of row {row}: it may have the desired outcome"
-            raise InputError(statement, code="row-not-in-batch")
-        return self.storage.row_at(place).counterfactuals()
+        return self.get_batch_row(row).counterfactuals()
 
     def to_frame(self, only_changes: bool = False) -> DataFrame:
         """A pandas table with one row per counterfactual, by the number of its row and its own; with ``only_changes``,

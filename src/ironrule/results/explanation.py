@@ -12,12 +12,11 @@ between two results.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from ironrule.clock import WORK_CLOCK
 from ironrule.errors import InputError, build_format_error, describe_value
@@ -43,7 +42,7 @@ from ironrule.space.labels import Labels
 from ironrule.space.space import Space
 from ironrule.verdict.budget import Meter, StopReason
 from ironrule.verdict.certificate import require_integer
-from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
+from ironrule.verdict.digest import JsonDocument, add_digest, require_digest
 from ironrule.verdict.verdict import Proven, Verdict, label_verdict, verdict_from_dict, verdict_to_dict
 from ironrule.wording import escape_controls, format_count, format_repr, format_settings, render_text
 
@@ -191,7 +190,7 @@ class CoveragePreference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
+class Explanation(JsonDocument):
     """Why a row got the undesired outcome: rules, best first, each with its verdict.
 
     ``rule``, ``verdict``, ``cardinality`` and ``coverage`` speak of the best one; ``wider`` is that rule with its
@@ -200,6 +199,8 @@ class Explanation:
     codes, that together need a rule of weight ``lower_bound``: they show that nothing lighter holds. ``weight`` and
     ``lower_bound`` are exact: an int where whole, else a Fraction.
     """
+
+    DOCUMENT_NAME: ClassVar = "explanation"
 
     instance: Mapping[str, Value]
     ranked: tuple[RankedRule, ...]
@@ -391,9 +392,7 @@ class Explanation:
         if not data.get("rules"):
             raise InputError(expected="an explanation must have at least one rule", got="none")
         try:
-            if data[DIGEST_FIELD] != compute_digest(data):
-                statement = "digest mismatch: the document was modified after it was written"
-                raise InputError(statement, code="digest-mismatch")
+            require_digest(data)
             check_document_types(data)
             ranked = tuple(map(RankedRule.from_dict, data["rules"]))
             components, breakpoints = ranked[0].rule.components, data.get("breakpoints")
@@ -434,20 +433,6 @@ class Explanation:
             raise
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise InputError(f"malformed explanation: {error!r}") from None
-
-    def to_json(self, indent: int | None = None) -> str:
-        """The explanation as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> Explanation:
-        """The explanation that :meth:`to_json` wrote."""
-        try:
-            return cls.from_dict(json.loads(text))
-        except InputError:
-            raise
-        except (ValueError, RecursionError, TypeError) as error:  # a number of too many digits is a ValueError
-            raise InputError(f"the explanation is not valid JSON: {error}") from None
 
     def plot(self, kind: Literal["conditions", "needs", "growth"] = "conditions", ax: Axes | None = None) -> Axes:
         """A plot on matplotlib's axes (``pip install 'ironrule[plots]'``), which are returned.

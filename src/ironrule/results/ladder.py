@@ -8,11 +8,10 @@ is bounded is ever called proven.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ironrule.errors import InputError, build_format_error
 from ironrule.model.population import MeasuredFrom
@@ -28,7 +27,7 @@ from ironrule.rule.rule import Rule
 from ironrule.space.labels import Labels
 from ironrule.space.space import Space
 from ironrule.verdict.bounded import Bounded, RungVerdict, rung_verdict_from_dict, rung_verdict_to_dict
-from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
+from ironrule.verdict.digest import JsonDocument, add_digest, require_digest
 from ironrule.verdict.verdict import Proven
 from ironrule.wording import format_count, format_repr, render_text
 
@@ -130,7 +129,7 @@ class Rung:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Ladder(Sequence[Rung]):
+class Ladder(JsonDocument, Sequence[Rung]):
     """Rungs, shortest first. The last one is that of ``explanation``; all before it are bounded.
 
     All bounds hold together at ``confidence``, for people drawn like the ``measured_rows`` rows. ``measured_from`` says
@@ -138,6 +137,8 @@ class Ladder(Sequence[Rung]):
     "table" (rows that the caller named). ``nested``: every rung has the conditions of the one before it, as tight or
     tighter. ``at_least`` is the share of people for whom a short rule is to hold, if the caller named one.
     """
+
+    DOCUMENT_NAME: ClassVar = "ladder"
 
     rungs: tuple[Rung, ...]
     explanation: Explanation
@@ -232,9 +233,7 @@ class Ladder(Sequence[Rung]):
         if data.get(FORMAT_FIELD) != LADDER_FORMAT:
             raise build_format_error("a ladder", LADDER_FORMAT, data.get(FORMAT_FIELD), "build the ladder again")
         try:
-            if data[DIGEST_FIELD] != compute_digest(data):
-                statement = "digest mismatch: the document was modified after it was written"
-                raise InputError(statement, code="digest-mismatch")
+            require_digest(data)
             explanation = Explanation.from_dict(data["explanation"])
             shown = explanation.shown
             check_ladder_types(data, explanation.instance, shown.rule.cardinality)
@@ -248,19 +247,6 @@ class Ladder(Sequence[Rung]):
             raise
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise InputError(f"malformed ladder: {error!r}") from None
-
-    def to_json(self, indent: int | None = None) -> str:
-        """The ladder as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> Ladder:
-        """The ladder that :meth:`to_json` wrote."""
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError, TypeError) as error:  # a number of too many digits is a ValueError
-            raise InputError(f"the ladder is not valid JSON: {error}") from None
-        return cls.from_dict(data)
 
     def to_html(
         self,

@@ -225,6 +225,7 @@ def build_reasons(
     against = [pair for pair in zip(components, parts, strict=True) if pair[1].counts_against]
     reasons: list[Reason] = []
     codes = set[str]()
+    # Ties by the text, so that a letter does not depend on the order of columns.
     for component, part in sorted(against, key=lambda pair: (-pair[1].bound_without, str(pair[0]))):
         if any(reason.feature == component.feature for reason in reasons):
             continue  # the other bound of a feature: no value is both too low and too high

@@ -107,6 +107,7 @@ def find_last_admitted_number(feature: Feature, condition: StatedComponent) -> V
     if feature.has_only_integers:
         if condition.operator == "==":
             return int(value) if value == int(value) else None
+        # A strict bound that is a whole number itself admits the next one.
         nearest = math.floor(value) if upper else math.ceil(value)
         return nearest + (0 if not excluded or nearest != value else -1 if upper else 1)
     return math.nextafter(value, -math.inf if upper else math.inf) if excluded else float(value)

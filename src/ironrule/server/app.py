@@ -107,76 +107,91 @@ MIN_TAKEN_BYTES = 16_384  # that a client must take each time, unless less is le
 UNREAD_SECONDS = 2.0  # for a client to notice that its request was answered before the body had come
 
 
-def build_timeout_protocol(head_seconds: float, send_seconds: float, max_waiting: int = 400) -> type[H11Protocol]:
+class TimeoutProtocol(H11Protocol):
     """uvicorn's protocol with a limit on the time from a connection's start, or a head's first byte, to its last; and
     one on the time in which a client must take 16 kB of what waits to be sent. If more than ``max_waiting`` connections
     wait for a head, the one that has waited longest is closed, so that new ones always find a place.
-    """
-    waiting: dict[H11Protocol, None] = {}  # the longest first
 
-    class TimeoutProtocol(H11Protocol):
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-            super().connection_made(transport)
-            self._timers = {"head": self.loop.call_later(head_seconds, transport.close)}
-            transport.set_write_buffer_limits(high=0)  # so that pause_writing is called whenever bytes wait
+    uvicorn makes one object per connection, of a class; so what all connections of a server share belongs to the class
+    that :func:`build_timeout_protocol` makes for it.
+    """
+
+    head_seconds: float
+    send_seconds: float
+    max_waiting: int
+    waiting: dict[H11Protocol, None]  # for a head, the longest first
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self._timers = {"head": self.loop.call_later(self.head_seconds, transport.close)}
+        transport.set_write_buffer_limits(high=0)  # so that pause_writing is called whenever bytes wait
+        self._wait_for_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is not h11.SEND_BODY or not self.cycle.response_complete:
+            self._cancel_timer("unread")  # the rest of the body has come
+        if self.conn.their_state is not h11.IDLE:
+            self._cancel_timer("head")
+            self.waiting.pop(self, None)
+        elif "head" not in self._timers:  # the head of a further request has begun
+            self._timers["head"] = self.loop.call_later(self.head_seconds, self.transport.close)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            return
+        if self.conn.their_state is h11.SEND_BODY:  # answered without the body, which nothing awaits
+            self._timers["unread"] = self.loop.call_later(UNREAD_SECONDS, self.transport.close)
+        elif self.conn.their_state is h11.IDLE:
             self._wait_for_head()
 
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self.conn.their_state is not h11.SEND_BODY or not self.cycle.response_complete:
-                self._cancel_timer("unread")  # the rest of the body has come
-            if self.conn.their_state is not h11.IDLE:
-                self._cancel_timer("head")
-                waiting.pop(self, None)
-            elif "head" not in self._timers:  # the head of a further request has begun
-                self._timers["head"] = self.loop.call_later(head_seconds, self.transport.close)
+    def _wait_for_head(self) -> None:
+        self.waiting[self] = None
+        if len(self.waiting) > self.max_waiting:
+            longest = next(iter(self.waiting))
+            del self.waiting[longest]
+            longest.transport.close()
 
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            if self.transport.is_closing():
-                return
-            if self.conn.their_state is h11.SEND_BODY:  # answered without the body, which nothing awaits
-                self._timers["unread"] = self.loop.call_later(UNREAD_SECONDS, self.transport.close)
-            elif self.conn.their_state is h11.IDLE:
-                self._wait_for_head()
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._schedule_send_check()
 
-        def _wait_for_head(self) -> None:
-            waiting[self] = None
-            if len(waiting) > max_waiting:
-                longest = next(iter(waiting))
-                del waiting[longest]
-                longest.transport.close()
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._cancel_timer("send")
 
-        def pause_writing(self) -> None:
-            super().pause_writing()
+    def connection_lost(self, exc: Exception | None) -> None:
+        for name in tuple(self._timers):
+            self._cancel_timer(name)
+        self.waiting.pop(self, None)
+        super().connection_lost(exc)
+
+    def _cancel_timer(self, name: str) -> None:
+        if timer := self._timers.pop(name, None):
+            timer.cancel()
+
+    def _schedule_send_check(self) -> None:
+        unsent = self.transport.get_write_buffer_size()
+        self._cancel_timer("send")
+        self._timers["send"] = self.loop.call_later(self.send_seconds, self._check_send, unsent)
+
+    def _check_send(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() > before - MIN_TAKEN_BYTES:
+            self.transport.abort()  # to close it would wait until all is sent
+        else:
             self._schedule_send_check()
 
-        def resume_writing(self) -> None:
-            super().resume_writing()
-            self._cancel_timer("send")
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            for name in tuple(self._timers):
-                self._cancel_timer(name)
-            waiting.pop(self, None)
-            super().connection_lost(exc)
-
-        def _cancel_timer(self, name: str) -> None:
-            if timer := self._timers.pop(name, None):
-                timer.cancel()
-
-        def _schedule_send_check(self) -> None:
-            waiting = self.transport.get_write_buffer_size()
-            self._cancel_timer("send")
-            self._timers["send"] = self.loop.call_later(send_seconds, self._check_send, waiting)
-
-        def _check_send(self, before: int) -> None:
-            if self.transport.get_write_buffer_size() > before - MIN_TAKEN_BYTES:
-                self.transport.abort()  # to close it would wait until all is sent
-            else:
-                self._schedule_send_check()
-
-    return TimeoutProtocol
+def build_timeout_protocol(head_seconds: float, send_seconds: float, max_waiting: int = 400) -> type[TimeoutProtocol]:
+    """The protocol of one server."""
+    shared = {
+        "head_seconds": head_seconds,
+        "send_seconds": send_seconds,
+        "max_waiting": max_waiting,
+        "waiting": dict[H11Protocol, None](),
+    }
+    return type("ServerTimeoutProtocol", (TimeoutProtocol,), shared)
 
 
 SHUTDOWN_SECONDS = 5

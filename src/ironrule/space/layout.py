@@ -123,11 +123,13 @@ def _cast_like(values: list[Any], like: AnyArray) -> AnyArray:
     kind = like.dtype.kind
     if kind == "f":
         return np.array([np.nan if value is None else value for value in values], dtype=like.dtype)
+    # Floats hold NaN for missing, and dates NaT; other types have nothing for it.
     if kind == "M" or (kind == "b" and set(values) <= {0, 1}):
         return np.array(values, dtype=like.dtype)
     natural = np.array([np.nan if value is None else value for value in values]) if kind in "iu" else np.array(values)
     if kind in "iu" and np.can_cast(_find_smallest_type(natural), like.dtype):
         return natural.astype(like.dtype)
+    # A wider type: whole numbers with missing ones become floats, as in pandas.
     if kind in "iuU" and natural.dtype.kind in "iufU":
         return natural.astype(np.promote_types(natural.dtype, like.dtype))
     return _build_object_array(values, next((value for value in like if is_missing(value)), None))

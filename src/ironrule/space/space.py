@@ -252,6 +252,7 @@ class Space:
             if feature.one_hot or name not in row:
                 continue
             value = row[name]
+            # Most values are known: they are looked up before anything else is asked of them.
             if type(value) in SCALAR_TYPES and value in feature.code_by_value:
                 continue
             value = _check_value_type(feature, to_python_value(value))

@@ -110,6 +110,7 @@ def rung_verdict_from_dict(data: Mapping[str, Any]) -> RungVerdict:
     """The verdict that :func:`rung_verdict_to_dict` wrote; raises InputError if a bound is not what its counts give."""
     if data["kind"] != "bounded":
         return verdict_from_dict(data)
+    # The counts decide: a bound that was written smaller than they give would claim too much.
     verdict = Bounded.from_counts(data["seen"], data["rows"], data["confidence"], data["shared_by"])
     if abs(verdict.exceptions - data["exceptions"]) > 1e-9:
         expected = f"a bound must follow from its counts: {verdict.exceptions:.6g}"

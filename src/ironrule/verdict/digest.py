@@ -1,6 +1,6 @@
-"""A digest of a document, which shows whether a field was changed after it was written.
+"""Documents: results as JSON, with a digest which shows whether a field was changed after it was written.
 
-It is no signature: a forger can write a new digest. What a checker finds true or false does not depend on it.
+The digest is no signature: a forger can write a new one. What a checker finds true or false does not depend on it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar, Self
+
+from ironrule.errors import InputError
 
 DIGEST_FIELD = "digest"
 
@@ -37,6 +39,42 @@ def add_digest(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document with its digest as the last field."""
     rest = {name: value for name, value in document.items() if name != DIGEST_FIELD}
     return rest | {DIGEST_FIELD: compute_digest(rest)}
+
+
+def require_digest(document: Mapping[str, Any]) -> None:
+    """Raise InputError if a document is not as it was written; KeyError if it has no digest."""
+    if document[DIGEST_FIELD] != compute_digest(document):
+        raise InputError("digest mismatch: the document was modified after it was written", code="digest-mismatch")
+
+
+class JsonDocument:
+    """A result that can be written as JSON and read again."""
+
+    __slots__ = ()
+    DOCUMENT_NAME: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data, with a digest of it."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """What :meth:`to_dict` wrote; raises InputError if the data is nothing of the kind."""
+        raise NotImplementedError
+
+    def to_json(self, indent: int | None = None) -> str:
+        """The same as JSON."""
+        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """What :meth:`to_json` wrote; raises InputError if the text is nothing of the kind."""
+        try:
+            return cls.from_dict(json.loads(text))
+        except InputError:
+            raise
+        except (ValueError, RecursionError, TypeError) as error:  # a number of too many digits is a ValueError
+            raise InputError(f"the {cls.DOCUMENT_NAME} is not valid JSON: {error}") from None
 
 
 def _normalize_numbers(value: Any) -> Any:

@@ -212,11 +212,13 @@ class _PieceSearch:
         number, left, last = 0, math.inf, self.search.looked_at + self.search.limit
         while heap:
             bound, _, piece = heapq.heappop(heap)
+            # Best first: no piece that is left has a lower bound than this one.
             if bound >= self.limit or self.search.looked_at >= last:
                 left = bound
                 break
             self.search.looked_at += 1
             self.search.check()
+            # A solution lowers the limit, which closes pieces: look for one early, and now and again later.
             if number < FIRST_TRIES or self.search.looked_at % FIRST_TRIES == 0:
                 self._try_solution(piece)
             if (piece.low == piece.high).all():
@@ -231,6 +233,7 @@ class _PieceSearch:
             return JointAnswer(None, math.inf, left - ROUNDING * (1.0 + abs(left)) if left < math.inf else left)
         places = self._list_places(self.best)
         bound = min(left, self.limit, self.cost)
+        # Exact: all below the limit was searched, and between the limit and the cost there is rounding alone.
         exact = self.limit >= self.cost - 2 * ROUNDING * (1.0 + abs(self.cost)) and left >= self.limit
         return JointAnswer(tuple(places), self.cost, self.cost if exact else bound - ROUNDING * (1.0 + abs(bound)))
 
@@ -277,6 +280,8 @@ class _PieceSearch:
             some = slice(first, last + 1)
             others = self.start + piece.priced.sum(axis=1) - piece.priced[:, j]
             paid = piece.costs.sum() - piece.costs[j]
+            # A choice stays if, with the best of all other features, it is cheap enough by every price and by its own
+            # cost, and every sum can still pass its need.
             good = (others[:, None] + self.priced[j][:, some] < limit).all(axis=0)
             good &= paid + self.choices[j].costs[some] < limit
             gained = piece.most.sum(axis=1) - piece.most[:, j]
@@ -298,6 +303,7 @@ class _PieceSearch:
         open_features = (piece.low <= own) & (own <= piece.high) & (piece.low < piece.high)
         if not self.search.least_part or not open_features.any():
             return True
+        # Every further change costs something: count how many can be paid, and let those that gain most be made.
         left = (self.limit - piece.costs[~open_features].sum()) / self.search.least_part
         changes = min(max(int(left + ROUNDING), 0), int(open_features.sum()))
         more = -np.sort(-np.maximum(piece.most[:, open_features], 0.0), axis=1)[:, :changes].sum(axis=1)

@@ -148,6 +148,8 @@ class CheapestChanges:
     ) -> Iterator[tuple[int, ...]]:
         """The sets of features that may hold something cheaper than the best so far, depth first."""
         count = self.size - len(forced)
+        # Features stand in the order of what they cost at least at the price: `sums` adds that up from the front.
+        # `tops[place][slots]` is the most that so many features from a place on can gain.
         sums = np.concatenate([[0.0], np.cumsum([reduced[j] for j in free])])
         most = np.array([self.options[j].most for j in free])
         tops = [np.concatenate([[0.0], np.cumsum(np.sort(most[place:])[::-1])]) for place in range(len(free) + 1)]
@@ -168,6 +170,7 @@ class CheapestChanges:
             # what the rest costs at least: as many features as are to come, the cheapest from here on
             if bound + sums[place + slots] - sums[place] >= self.best_cost - COST_TOLERANCE:
                 continue
+            # Without this feature, and with it. What is put on last comes first: sets of cheap features are met early.
             waiting.append((chosen, place + 1, bound, left))
             longer, one = (*chosen, free[place]), free[place]
             if not any(earlier.keys() <= {*forced, *longer} for earlier in self.found):

@@ -12,7 +12,7 @@ import numpy as np
 from ironrule.arrays import BoolArray, Points
 from ironrule.backends.backend import Backend, NearestRequest, OracleRequest, decide_any
 from ironrule.backends.forest.compile import CompiledForest, compile_tree_sum, decide_points as decide_forest_points
-from ironrule.backends.forest.deferred import DeferredForests, defer_forests
+from ironrule.backends.forest.deferred_forests import DeferredForests, defer_forests
 from ironrule.backends.forest.nearest import ForestNearestSearch
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.backends.nearest import ChangeCosts, NearestSearch, NoCounterfactuals

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ironrule.backends.backend import NearestRequest, OracleRequest
 from ironrule.backends.forest.backend import FOREST
-from ironrule.backends.forest.deferred import DeferredForests
+from ironrule.backends.forest.deferred_forests import DeferredForests
 from ironrule.backends.tree.compile import compile_leaf_tree
 from ironrule.backends.tree.nearest import TreeNearestSearch
 from ironrule.backends.tree.oracle import TreeOracle

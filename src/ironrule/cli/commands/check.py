@@ -25,6 +25,7 @@ from typing import Any
 from ironrule.cli import options as shared
 from ironrule.cli.inputs import read_files, read_labels, refuse_saved_explainer
 from ironrule.cli.output import CommandResult
+from ironrule.space.labels import Labels
 
 NAME, HELP = "check", "verify an explanation, a ladder or counterfactuals against a model and data"
 EXIT_CODES = {"proven": 0, "holds": 0, "refuted": 1, "undecided": 3}
@@ -89,7 +90,6 @@ def run(options: argparse.Namespace) -> CommandResult:
 def _phrase_rule(document: Mapping[str, Any], options: argparse.Namespace) -> str | None:
     """The rule that was checked in the words of the labels, where there are any."""
     from ironrule.rule.rule import Rule
-    from ironrule.space.labels import Labels
 
     explanation = document.get("explanation", document)
     if "rules" not in explanation:  # of changes

@@ -20,6 +20,7 @@ from ironrule.cli.commands.batch import add_resume_hint, end_soon_after_signal
 from ironrule.cli.files import load_model, parse_desired, read_data
 from ironrule.cli.inputs import parse_row, prepare_row, read_files
 from ironrule.cli.output import CommandResult, check_output_path, format_json_file
+from ironrule.cli.terminal import show_spinner
 from ironrule.errors import InputError
 from ironrule.rule.cost import COST_NORMS, COST_SCALES, Cost, parse_price_texts, parse_step_texts
 
@@ -224,7 +225,6 @@ def _format_file(batch: CounterfactualsBatch, path: Path) -> str:
 
 def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> CommandResult:
     from ironrule.cli.render import render_counterfactuals
-    from ironrule.cli.terminal import show_spinner
     from ironrule.verdict.digest import DIGEST_FIELD, add_digest
 
     output = check_output_path(options, (".json",))

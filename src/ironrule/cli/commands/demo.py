@@ -14,8 +14,10 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ironrule.cli.commands.explain import build_shown_ladder
 from ironrule.cli.options import add_algorithm_option, add_seed_option, build_search_options
 from ironrule.cli.output import CommandResult
+from ironrule.cli.terminal import format_line, show_spinner
 from ironrule.errors import InputError, OutcomeError
 
 if TYPE_CHECKING:
@@ -43,9 +45,7 @@ def run(options: argparse.Namespace) -> CommandResult:
     """Train, pick a denied applicant, explain."""
     import numpy as np
 
-    from ironrule.cli.commands.explain import build_shown_ladder
     from ironrule.cli.render import render_explanation, render_explanation_with_short_rule
-    from ironrule.cli.terminal import format_line, show_spinner
 
     is_tree = options.model == "tree"
     explainer = build_demo_explainer() if is_tree else build_boosting_explainer()

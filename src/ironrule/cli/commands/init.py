@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ironrule.cli.files import PICKLE_ENDINGS, load_model, read_data, require_file
+from ironrule.cli.files import PICKLE_ENDINGS, load_model, parse_desired, read_data, require_file
 from ironrule.cli.output import CommandResult, check_output_path
 from ironrule.cli.project import DATA_ENDINGS, PROJECT_FILE, format_project
 from ironrule.errors import InputError
@@ -132,8 +132,6 @@ def _choose_target(model: Any, columns: Sequence[str], asks: bool) -> str | None
 
 def _choose_desired(model: Any, given: list[str] | None, asks: bool) -> list[str] | None:
     """The desired classes, as texts; None where the model names no classes."""
-    from ironrule.cli.files import parse_desired
-
     if given is None:
         names = [str(label) for label in getattr(model, "classes_", ())[:MAX_LISTED_CLASSES]]
         if not names:

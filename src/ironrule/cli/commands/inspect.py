@@ -16,6 +16,7 @@ from ironrule.cli import options as shared
 from ironrule.cli.files import read_data
 from ironrule.cli.inputs import read_space
 from ironrule.cli.output import CommandResult, check_output_path, format_json_file
+from ironrule.space.roles import suggest_roles
 
 NAME, HELP = "inspect", "show the domains of the features, and write them to a file"
 OUTPUT_ENDINGS = (".toml", ".json")
@@ -31,7 +32,6 @@ def run(options: argparse.Namespace) -> CommandResult:
     """Read the data, show its space."""
     from ironrule.cli.render import render_space
     from ironrule.space.files import to_toml
-    from ironrule.space.roles import suggest_roles
     from ironrule.space.space import Space
 
     output = check_output_path(options, OUTPUT_ENDINGS)

@@ -16,6 +16,7 @@ import argparse
 from ironrule.cli import options as shared
 from ironrule.cli.inputs import read_row_inputs
 from ironrule.cli.output import CommandResult, check_output_path, format_json_file
+from ironrule.cli.terminal import show_spinner
 
 NAME, HELP = "judge", "say how good a rule for one row is"
 
@@ -36,7 +37,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> CommandResult:
     """Read the files, judge the rules."""
     from ironrule.cli.render import render_judgements
-    from ironrule.cli.terminal import show_spinner
 
     output, search = check_output_path(options, (".json",)), shared.build_search_options(options)
     explainer, row = read_row_inputs(options, shared.parse_constraints(options))

@@ -20,6 +20,7 @@ from ironrule.cli import options as shared
 from ironrule.cli.inputs import read_row_inputs
 from ironrule.cli.notices import add_notice_options, build_notice_options, get_language_code
 from ironrule.cli.output import CommandResult, check_output_path, format_json_file
+from ironrule.cli.terminal import show_spinner
 from ironrule.errors import InputError
 from ironrule.results.audience import LADDER_AUDIENCES, LadderAudience
 
@@ -61,7 +62,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> CommandResult:
     """Read the files, build the ladder, and find reasons where that is asked for."""
     from ironrule.cli.render import render_ladder, render_reasons
-    from ironrule.cli.terminal import show_spinner
 
     output = check_output_path(options, (".json", ".html", ".txt"))
     if options.audience != "validator" and (output is None or output.suffix.lower() != ".html"):

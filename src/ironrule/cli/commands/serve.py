@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ironrule.cli import options as shared
+from ironrule.cli.commands.demo import DESIRED_CLASS, build_demo_model
 from ironrule.cli.files import require_file
 from ironrule.cli.inputs import read_files, refuse_saved_explainer
 from ironrule.cli.output import CommandResult
 from ironrule.errors import InputError, MissingExtraError, describe_value
+from ironrule.space.labels import Labels
 
 if TYPE_CHECKING:
     from ironrule.server.served_model import ServedModel
@@ -156,10 +158,8 @@ def _parse_title(text: str | None) -> str | None:
 
 
 def _build_demo(title: str | None) -> ServedModel:
-    from ironrule.cli.commands.demo import DESIRED_CLASS, build_demo_model
     from ironrule.data import load_german_labels
     from ironrule.server.served_model import ServedModel
-    from ironrule.space.labels import Labels
 
     model, data, space = build_demo_model()
     space = space.with_labels(Labels.from_dict(load_german_labels()))

@@ -163,6 +163,7 @@ class TaskQueue:
     def _choose_task_size(self) -> int:
         if not self._done:
             return 1
+        # As many rows as take a moment, and towards the end fewer, so that no worker waits for the last one.
         soon = int(TASK_SECONDS * self._done / max(self._seconds, 1e-9))
         fair = -(-(len(self._rows) - self._next) // (2 * self._workers))
         return max(1, min(MAX_TASK_ROWS, soon, fair))
@@ -204,6 +205,7 @@ def _run_tasks(
     """Hand out what is finished, here or in other processes, and keep this process's own worker busy."""
     done = 0
     while done < tasks.needed:
+        # This process takes rows like the others, so that one worker needs no other process.
         if not flag.is_set and local_worker.is_idle and (task := tasks.take()) is not None:
             local_worker.start(task)
         try:

@@ -95,6 +95,7 @@ class RuleReuse:
         self._searched |= {row.row: row for row in rows}
         settled: list[BatchRow] = []
         numbers, points = self.pending
+        # In order, whatever comes first from the workers: so which rules are reused does not depend on their number.
         while self._next < len(numbers) and (row := self._settle_next(int(numbers[self._next]), points)) is not None:
             settled.append(row)
             self._next += 1
@@ -132,6 +133,7 @@ class _ProvenRules:
             grown = [np.concatenate([old, np.empty_like(old)]) for old in (self._low, self._high, self._lengths)]
             self._low, self._high, self._lengths = grown
         self._low[place], self._high[place], self._lengths[place] = box.low, box.high, row.cardinality
+        # The arrays first: a thread that looks now sees as many rules as there are rows in the list.
         self.batch_rows.append(row)  # from now on others see it
 
     def find_covering(self, points: Points) -> Int64Array:

@@ -25,7 +25,7 @@ from ironrule.explain.options import SearchOptions, parse_integer
 from ironrule.interrupts import InterruptFlag, defer_signals
 from ironrule.progress import ProgressBar
 from ironrule.results.batch import Batch
-from ironrule.results.batch_folder import BatchFolder, FolderBatchReader, lock_folder, open_batch_folder
+from ironrule.results.batch_folder import FolderBatchReader, lock_folder, open_batch_folder
 from ironrule.results.batch_storage import BatchRow, InMemoryBatch, StoredRow, require_parquet
 
 if TYPE_CHECKING:
@@ -107,14 +107,10 @@ def run_batch(
             reuse = RuleReuse(context, options, missing.pending, places=missing.places, finished=finished)
         explain_missing(writer, missing, row_explainer, reuse, pool=pool, progress=progress)
 
-    if output.folder is None:
-        memory = InMemoryBatch()
-        fill(memory)
-        return Batch(memory, counts, context.space)
     options_hash = f"{options_hash}, reuse" if output.reuse else options_hash
-    facts = {"has_documents": output.documents, "space": context.space.to_dict()}
-    manifest = list_fingerprints(context, chosen, options_hash) | counts | facts
-    return Batch(FolderBatchReader(fill_folder(Path(output.folder), manifest, fill)), counts, context.space)
+    facts = counts | {"has_documents": output.documents, "space": context.space.to_dict()}
+    stored = fill_batch(output.folder, fill, lambda: list_fingerprints(context, chosen, options_hash) | facts)
+    return Batch(stored, counts, context.space)
 
 
 def list_fingerprints(context: ExplainerContext, chosen: UndesiredRows, options_hash: str) -> dict[str, Any]:
@@ -128,17 +124,22 @@ def list_fingerprints(context: ExplainerContext, chosen: UndesiredRows, options_
     }
 
 
-def fill_folder(
-    path: Path,
-    manifest: Mapping[str, Any],
+def fill_batch(
+    path: str | Path | None,
     fill: Callable[[BatchWriter], None],
+    build_manifest: Callable[[], Mapping[str, Any]],
     row_type: type[StoredRow] = BatchRow,
-) -> BatchFolder:
-    """The folder of a batch, begun or continued, with the rows that ``fill`` adds to it."""
-    with contextlib.closing(lock_folder(path)):
-        folder = open_batch_folder(path, manifest, row_type)
+) -> InMemoryBatch | FolderBatchReader:
+    """The rows that ``fill`` adds, in memory, or in the folder of a batch, begun or continued."""
+    if path is None:
+        memory = InMemoryBatch()
+        fill(memory)
+        return memory
+    manifest = build_manifest()
+    with contextlib.closing(lock_folder(Path(path))):
+        folder = open_batch_folder(Path(path), manifest, row_type)
         fill(folder)
-    return folder
+    return FolderBatchReader(folder)
 
 
 def choose_pool(engine: str, workers: int | None, address: str | None) -> WorkerPool:

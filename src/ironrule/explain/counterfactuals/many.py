@@ -18,7 +18,7 @@ from ironrule.explain.batch.run import (
     MissingRows,
     WorkerPool,
     explain_missing,
-    fill_folder,
+    fill_batch,
     list_fingerprints,
 )
 from ironrule.explain.batch.worker import Task
@@ -27,8 +27,8 @@ from ironrule.explain.counterfactuals.find import find_counterfactuals
 from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.options import SearchOptions
 from ironrule.interrupts import InterruptFlag, get_interrupt_flag, use_interrupt_flag
-from ironrule.results.batch_folder import COUNTERFACTUALS, KIND_FIELD, FolderBatchReader
-from ironrule.results.batch_storage import InMemoryBatch, require_parquet
+from ironrule.results.batch_folder import COUNTERFACTUALS, KIND_FIELD
+from ironrule.results.batch_storage import require_parquet
 from ironrule.results.counterfactuals_batch import CounterfactualsBatch, CounterfactualsRow
 
 
@@ -74,12 +74,9 @@ def find_many_counterfactuals(
         missing = MissingRows(chosen, writer.finished_row_numbers())
         explain_missing(writer, missing, finder, pool=pool, progress=progress)
 
-    if folder is None:
-        memory = InMemoryBatch()
-        fill(memory)
-        return CounterfactualsBatch(memory, counts, context.space)
     hashed = hashlib.sha256(f"{options.fingerprint()}, {changes.fingerprint()}".encode()).hexdigest()
-    facts = {KIND_FIELD: COUNTERFACTUALS, "space": context.space.to_dict()}
-    manifest = list_fingerprints(context, chosen, hashed) | counts | facts
-    stored = fill_folder(Path(folder), manifest, fill, CounterfactualsRow)
-    return CounterfactualsBatch(FolderBatchReader(stored), counts, context.space)
+    facts = counts | {KIND_FIELD: COUNTERFACTUALS, "space": context.space.to_dict()}
+    stored = fill_batch(
+        folder, fill, lambda: list_fingerprints(context, chosen, hashed) | facts, row_type=CounterfactualsRow
+    )
+    return CounterfactualsBatch(stored, counts, context.space)

@@ -1,5 +1,8 @@
 """The methods of the explainer about counterfactuals: each checks its arguments and hands them to its module.
 
+What counterfactuals may change and must reach is said by the same keyword arguments everywhere: they are listed once,
+as ``ChangeArguments``, and explained at :meth:`CounterfactualMethods.counterfactuals`.
+
 Rules and counterfactuals are asked about in the same way, so both are methods of one :class:`Explainer`, whose base
 this is. The modules that do the work load compiled code, so they are imported when they are first used.
 """
@@ -8,16 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Unpack
 
 from ironrule.explain.context import ExplainerContext
+from ironrule.explain.counterfactuals.options import (
+    ChangeArguments,
+    ChangeGoal,
+    ChangeLimits,
+    ChangeOptions,
+    CounterfactualAlgorithm,
+    expand_options,
+)
 from ironrule.explain.options import DEFAULTS, SearchOptions
-from ironrule.model.target import parse_target
 from ironrule.results.counterfactuals import ChangeSet, Counterfactuals
 from ironrule.results.explanation import Listing
-from ironrule.rule.cost import DEFAULT_COST, Cost, parse_cost
-from ironrule.space.constraints.syntax import Constraint
-from ironrule.space.feature import Value
 from ironrule.verdict.budget import Budget
 
 if TYPE_CHECKING:
@@ -33,22 +40,18 @@ class CounterfactualMethods:
 
     _context: ExplainerContext
 
+    @expand_options(ChangeArguments)
     def counterfactuals(
         self,
         row: Any,
         k: int = DEFAULTS.k,
         *,
-        algorithm: Literal["auto", "exact", "geco"] | UserOracle = "auto",
+        algorithm: CounterfactualAlgorithm | UserOracle = "auto",
         features_to_vary: Sequence[str] | str = "all",
-        permitted_range: Mapping[str, Sequence[Value]] | None = None,
-        constraints: Sequence[str | Constraint] = (),
-        cost: Cost | str = DEFAULT_COST,
-        target: Any = None,
-        margin: float = 0.0,
-        models: Sequence[Any] = (),
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
+        **options: Unpack[ChangeArguments],
     ) -> Counterfactuals:
         """Up to k counterfactuals, nearest first: fewest changes, then least distance.
 
@@ -56,30 +59,21 @@ class CounterfactualMethods:
         of an earlier one, and if fewer than k come there is no other; ``proven`` says whether that is so, and
         ``resolution`` how far numbers were rounded to readable ones. Else GeCo finds diverse ones without useless
         changes. An oracle passed as ``algorithm``, such as ``GrowingSpheres()``, searches in its own way; nothing is
-        proven then. ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and
-        highest values, or the list of categories; ``constraints`` come on top of the explainer's own. With a
-        ``margin``, each stays desired although scores move by that; further ``models`` must desire it as well.
+        proven then.
+
+        ``features_to_vary`` names the features that may change; ``permitted_range`` gives lowest and highest values, or
+        the list of categories, by feature; ``constraints`` come on top of the explainer's own. ``cost`` says what
+        nearest means: by default ``"fewest"`` changes, then least distance. ``target`` is the outcome to reach instead
+        of the desired one. With a ``margin``, each stays desired although scores move by that; further ``models`` must
+        desire it as well.
         """
         from ironrule.explain.counterfactuals.find import find_counterfactuals
-        from ironrule.explain.counterfactuals.options import ChangeOptions
 
-        return find_counterfactuals(
-            self._context,
-            row,
-            SearchOptions(k=k, budget=budget, seed=seed),
-            ChangeOptions(
-                algorithm=algorithm,
-                features_to_vary=features_to_vary,
-                permitted_range=permitted_range,
-                constraints=constraints,
-                cost=parse_cost(cost),
-                target=parse_target(target),
-                margin=margin,
-                models=models,
-            ),
-            progress,
-        )
+        search = SearchOptions(k=k, budget=budget, seed=seed)
+        changes = ChangeOptions.from_arguments(features_to_vary, algorithm, **options)
+        return find_counterfactuals(self._context, row, search, changes, progress)
 
+    @expand_options(ChangeArguments)
     def counterfactuals_many(
         self,
         rows: Any = None,
@@ -87,17 +81,12 @@ class CounterfactualMethods:
         *,
         output: str | Path | None = None,
         workers: int | None = None,
-        algorithm: Literal["auto", "exact", "geco"] | UserOracle = "auto",
+        algorithm: CounterfactualAlgorithm | UserOracle = "auto",
         features_to_vary: Sequence[str] | str = "all",
-        permitted_range: Mapping[str, Sequence[Value]] | None = None,
-        constraints: Sequence[str | Constraint] = (),
-        cost: Cost | str = DEFAULT_COST,
-        target: Any = None,
-        margin: float = 0.0,
-        models: Sequence[Any] = (),
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
+        **options: Unpack[ChangeArguments],
     ) -> CounterfactualsBatch:
         """The counterfactuals of every undesired row: of a table, of the past rows with given numbers, or of all past
         rows. The options are those of :meth:`counterfactuals`, which gives the same for each row alone; the budget is
@@ -110,19 +99,9 @@ class CounterfactualMethods:
         from ironrule.explain.batch.rows import extend_to_rows
         from ironrule.explain.batch.run import choose_pool
         from ironrule.explain.counterfactuals.many import find_many_counterfactuals
-        from ironrule.explain.counterfactuals.options import ChangeOptions
         from ironrule.explain.counterfactuals.targets import build_reached_context
 
-        changes = ChangeOptions(
-            algorithm=algorithm,
-            features_to_vary=features_to_vary,
-            permitted_range=permitted_range,
-            constraints=constraints,
-            cost=parse_cost(cost),
-            target=parse_target(target),
-            margin=margin,
-            models=models,
-        )
+        changes = ChangeOptions.from_arguments(features_to_vary, algorithm, **options)
         return find_many_counterfactuals(
             extend_to_rows(build_reached_context(self._context, changes, progress), rows),
             rows,
@@ -151,9 +130,10 @@ class CounterfactualMethods:
         """
         from ironrule.explain.counterfactuals.regions import find_region
 
-        options = SearchOptions(k=1, budget=budget, seed=seed)
-        return find_region(self._context, counterfactual, features, options, progress)
+        search = SearchOptions(k=1, budget=budget, seed=seed)
+        return find_region(self._context, counterfactual, features, search, progress)
 
+    @expand_options(ChangeLimits)
     def diverse_counterfactuals(
         self,
         row: Any,
@@ -161,65 +141,53 @@ class CounterfactualMethods:
         *,
         spread: float = 0.1,
         features_to_vary: Sequence[str] | str = "all",
-        permitted_range: Mapping[str, Sequence[Value]] | None = None,
-        constraints: Sequence[str | Constraint] = (),
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
+        **options: Unpack[ChangeLimits],
     ) -> Counterfactuals:
         """Up to k counterfactuals that differ in their values: each is the nearest that, of each earlier one, leaves
         some changed feature as it is, or gives it another category or a number at least ``spread`` of the range away.
-        Those of
-        :meth:`counterfactuals` differ in the features that they change. ``proven`` says whether that holds for all of
-        them and, where fewer than k came, whether there is no other.
+        Those of :meth:`counterfactuals` differ in the features that they change. ``proven`` says whether that holds for
+        all of them and, where fewer than k came, whether there is no other.
         """
         from ironrule.explain.counterfactuals.diverse import find_diverse_counterfactuals, parse_spread
-        from ironrule.explain.counterfactuals.options import ChangeOptions
 
-        changes = ChangeOptions(
-            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
-        )
-        options = SearchOptions(k=k, budget=budget, seed=seed)
+        changes = ChangeOptions.from_arguments(features_to_vary, **options)
+        search = SearchOptions(k=k, budget=budget, seed=seed)
         return find_diverse_counterfactuals(
-            self._context, row, options, changes, spread=parse_spread(spread), progress=progress
+            self._context, row, search, changes, spread=parse_spread(spread), progress=progress
         )
 
+    @expand_options(ChangeLimits)
     def past_counterfactuals(
         self,
         row: Any,
         k: int = DEFAULTS.k,
         *,
         features_to_vary: Sequence[str] | str = "all",
-        permitted_range: Mapping[str, Sequence[Value]] | None = None,
-        constraints: Sequence[str | Constraint] = (),
+        **options: Unpack[ChangeLimits],
     ) -> Counterfactuals:
         """The k nearest past rows with the desired outcome, as counterfactuals: least distance first. They are
         plausible, since somebody had these values, and change more than they would have to. The options are those of
         :meth:`counterfactuals`.
         """
         from ironrule.explain.counterfactuals.diverse import find_past_counterfactuals
-        from ironrule.explain.counterfactuals.options import ChangeOptions
 
-        changes = ChangeOptions(
-            features_to_vary=features_to_vary, permitted_range=permitted_range, constraints=constraints
-        )
+        changes = ChangeOptions.from_arguments(features_to_vary, **options)
         return find_past_counterfactuals(self._context, row, SearchOptions(k=k), changes)
 
+    @expand_options(ChangeArguments)
     def change_menu(
         self,
         row: Any,
         *,
         features_to_vary: Sequence[str] | str = "all",
-        permitted_range: Mapping[str, Sequence[Value]] | None = None,
-        constraints: Sequence[str | Constraint] = (),
-        cost: Cost | str = DEFAULT_COST,
-        target: Any = None,
-        margin: float = 0.0,
-        models: Sequence[Any] = (),
         limit: int | None = None,
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
+        **options: Unpack[ChangeArguments],
     ) -> ChangeMenu:
         """All minimal sets of features whose change can give the desired outcome (:meth:`change_sets`), each with its
         cheapest change, cheapest first: fewest features, then least distance, or by ``cost``. The options are those of
@@ -227,68 +195,43 @@ class CounterfactualMethods:
         searches together.
         """
         from ironrule.explain.counterfactuals.menus import build_menu
-        from ironrule.explain.counterfactuals.options import ChangeOptions
 
-        changes = ChangeOptions(
-            features_to_vary=features_to_vary,
-            permitted_range=permitted_range,
-            constraints=constraints,
-            cost=parse_cost(cost),
-            target=parse_target(target),
-            margin=margin,
-            models=models,
-        )
+        changes = ChangeOptions.from_arguments(features_to_vary, **options)
         return build_menu(
             self._context, row, SearchOptions(budget=budget, seed=seed), changes, limit=limit, progress=progress
         )
 
+    @expand_options(ChangeArguments)
     def group_changes(
         self,
         row: Any,
         groups: Mapping[str, Sequence[str]] | Sequence[Sequence[str]],
         *,
-        permitted_range: Mapping[str, Sequence[Value]] | None = None,
-        constraints: Sequence[str | Constraint] = (),
-        cost: Cost | str = DEFAULT_COST,
-        target: Any = None,
-        margin: float = 0.0,
-        models: Sequence[Any] = (),
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
+        **options: Unpack[ChangeArguments],
     ) -> ChangeMenu:
         """The cheapest change within each of some groups of features, such as those that one person can change:
         ``{"money": ["income", "savings"], "loan": ["amount", "months"]}``. Where nothing in a group would do, its entry
         says so, proven where the model can be read.
         """
         from ironrule.explain.counterfactuals.menus import build_group_menu
-        from ironrule.explain.counterfactuals.options import ChangeOptions
 
-        changes = ChangeOptions(
-            permitted_range=permitted_range,
-            constraints=constraints,
-            cost=parse_cost(cost),
-            target=parse_target(target),
-            margin=margin,
-            models=models,
-        )
-        options = SearchOptions(k=1, budget=budget, seed=seed)
-        return build_group_menu(self._context, row, groups, options, changes=changes, progress=progress)
+        changes = ChangeOptions.from_arguments(**options)
+        search = SearchOptions(k=1, budget=budget, seed=seed)
+        return build_group_menu(self._context, row, groups, search, changes=changes, progress=progress)
 
+    @expand_options(ChangeArguments)
     def find_forbidding_restrictions(
         self,
         row: Any,
         *,
         features_to_vary: Sequence[str] | str = "all",
-        permitted_range: Mapping[str, Sequence[Value]] | None = None,
-        constraints: Sequence[str | Constraint] = (),
-        cost: Cost | str = DEFAULT_COST,
-        target: Any = None,
-        margin: float = 0.0,
-        models: Sequence[Any] = (),
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
+        **options: Unpack[ChangeArguments],
     ) -> Infeasibility:
         """Why a row has no counterfactual: restrictions that together forbid every one, none of which is left over.
 
@@ -299,47 +242,29 @@ class CounterfactualMethods:
         be reached, as in :meth:`counterfactuals`.
         """
         from ironrule.explain.counterfactuals.infeasible import find_forbidding_restrictions
-        from ironrule.explain.counterfactuals.options import ChangeOptions
 
-        changes = ChangeOptions(
-            features_to_vary=features_to_vary,
-            permitted_range=permitted_range,
-            constraints=constraints,
-            cost=parse_cost(cost),
-            target=parse_target(target),
-            margin=margin,
-            models=models,
-        )
-        options = SearchOptions(k=1, budget=budget, seed=seed)
-        return find_forbidding_restrictions(self._context, row, options, changes, progress)
+        changes = ChangeOptions.from_arguments(features_to_vary, **options)
+        search = SearchOptions(k=1, budget=budget, seed=seed)
+        return find_forbidding_restrictions(self._context, row, search, changes, progress)
 
+    @expand_options(ChangeGoal)
     def change_sets(
         self,
         row: Any,
         *,
         features_to_vary: Sequence[str] | str = "all",
-        cost: Cost | str = DEFAULT_COST,
-        target: Any = None,
-        margin: float = 0.0,
-        models: Sequence[Any] = (),
         limit: int | None = None,
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
+        **options: Unpack[ChangeGoal],
     ) -> Listing[ChangeSet]:
         """All minimal sets of features whose change can give the desired outcome, smallest first, each with one change
         that does, or, with a ``cost``, with the cheapest; found as you ask. ``complete`` and ``stopped`` of what is
         returned say whether these are all. ``target``, ``margin`` and ``models`` are those of :meth:`counterfactuals`.
         """
         from ironrule.explain.counterfactuals.menus import list_change_sets
-        from ironrule.explain.counterfactuals.options import ChangeOptions
 
-        changes = ChangeOptions(
-            features_to_vary=features_to_vary,
-            cost=parse_cost(cost),
-            target=parse_target(target),
-            margin=margin,
-            models=models,
-        )
-        options = SearchOptions(budget=budget, seed=seed)
-        return list_change_sets(self._context, row, options, changes, limit=limit, progress=progress)
+        changes = ChangeOptions.from_arguments(features_to_vary, **options)
+        search = SearchOptions(budget=budget, seed=seed)
+        return list_change_sets(self._context, row, search, changes, limit=limit, progress=progress)

@@ -1,14 +1,18 @@
-"""All that a search for counterfactuals can be told beside k, budget and seed, checked: ``ChangeOptions``.
+"""All that a search for counterfactuals can be told beside k, budget and seed.
 
-``Explainer.counterfactuals``, the command line and the server pass this value on, and its defaults are theirs.
+``ChangeArguments`` names the keyword arguments that the methods of the explainer have in common, and says what they
+mean; ``ChangeOptions`` holds them checked. The methods, the command line and the server pass this value on, and its
+defaults are theirs.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, cast, get_args
 
 from ironrule.errors import InputError, describe_value
 from ironrule.explain.options import as_list, parse_names, parse_ranges
@@ -24,6 +28,37 @@ if TYPE_CHECKING:
 
 CounterfactualAlgorithm = Literal["auto", "exact", "geco"]
 COUNTERFACTUAL_ALGORITHMS: tuple[str, ...] = get_args(CounterfactualAlgorithm)
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+class ChangeLimits(TypedDict, total=False):
+    """What counterfactuals may change a feature to."""
+
+    permitted_range: Mapping[str, Sequence[Value]] | None
+    """Lowest and highest value, or the list of categories, by feature."""
+
+    constraints: Sequence[str | Constraint]
+    """Constraints on top of the explainer's own, such as ``"cf.age >= x.age"``."""
+
+
+class ChangeGoal(TypedDict, total=False):
+    """What counterfactuals must reach, and which is nearest."""
+
+    cost: Cost | str
+    """What nearest means: ``"fewest"`` changes and then least distance, or another sum over the changed features."""
+
+    target: Any
+    """The outcome to reach instead of the desired one: classes, a threshold, or a band of scores."""
+
+    margin: float
+    """Each stays desired although scores move by that."""
+
+    models: Sequence[Any]
+    """Further models that must desire each as well."""
+
+
+class ChangeArguments(ChangeLimits, ChangeGoal, total=False):
+    """What counterfactuals may change a feature to, and what they must reach."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -58,6 +93,17 @@ class ChangeOptions:
         object.__setattr__(self, "models", parse_models(self.models))
         object.__setattr__(self, "constraints", tuple(map(as_constraint, as_list(self.constraints))))
 
+    @classmethod
+    def from_arguments(
+        cls,
+        features_to_vary: Sequence[str] | str = "all",
+        algorithm: CounterfactualAlgorithm | UserOracle = "auto",
+        **options: Unpack[ChangeArguments],
+    ) -> ChangeOptions:
+        """The options that the arguments of a method mean."""
+        unchecked: dict[str, Any] = dict(options)  # the value checks them when it is made
+        return cls(algorithm=algorithm, features_to_vary=features_to_vary, **unchecked)
+
     @property
     def is_robust(self) -> bool:
         """Whether counterfactuals must stay desired under more than the model as it is."""
@@ -82,6 +128,40 @@ class ChangeOptions:
         parts = self.to_kwargs() | {"constraints": [str(constraint) for constraint in self.constraints]}
         parts["models"] = len(self.models)  # what they decide is part of what a context is known by
         return hashlib.sha256(repr(sorted(parts.items())).encode()).hexdigest()
+
+
+def expand_options(arguments: Any) -> Callable[[_Method], _Method]:
+    """Give a method with ``**options: Unpack[arguments]`` a signature that names them one by one, with their defaults.
+
+    So help and editors show them, and a name that is none of them is refused as in any other call.
+    """
+    defaults = {field.name: field.default for field in fields(ChangeOptions)}
+    names = {
+        name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=kind)
+        for name, kind in _list_annotations(arguments).items()
+    }
+
+    def decorate(method: _Method) -> _Method:
+        plain = inspect.signature(method)
+        own = [parameter for parameter in plain.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+        known = {parameter.name for parameter in own} | names.keys()
+
+        @functools.wraps(method)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            for name in kwargs.keys() - known:
+                raise TypeError(f"{method.__qualname__}() got an unexpected keyword argument {name!r}")
+            return method(*args, **kwargs)
+
+        checked.__signature__ = plain.replace(parameters=[*own, *names.values()])  # type: ignore[attr-defined]
+        return cast(_Method, checked)
+
+    return decorate
+
+
+def _list_annotations(arguments: Any) -> dict[str, str]:
+    """The types of the keys of a TypedDict, as they are written."""
+    kinds = arguments.__annotations__.items()
+    return {name: getattr(kind, "__forward_arg__", kind) for name, kind in kinds}
 
 
 def parse_models(models: Any) -> tuple[Any, ...]:

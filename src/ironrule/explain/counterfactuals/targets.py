@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from ironrule.arrays import BoolArray, Int64Array
 from ironrule.errors import InputError
-from ironrule.explain.context import ExplainerContext, build_context, list_seen_values
+from ironrule.explain.context import ExplainerContext, list_seen_values
+from ironrule.explain.prepare.build import build_context
 from ironrule.explain.row_store import OutcomeSource
 from ironrule.model.blackbox import match_column_names
 from ironrule.model.decision import DecisionTarget

@@ -15,7 +15,8 @@ import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray
 from ironrule.errors import InputError, IronruleError, ModelError, describe_value
-from ironrule.explain.context import ExplainerArguments, ExplainerContext, build_context
+from ironrule.explain.context import ExplainerArguments, ExplainerContext
+from ironrule.explain.prepare.build import build_context
 from ironrule.explain.saved.archive import StoredParts, build_damage_error, read_archive
 from ironrule.explain.saved.fields import (
     read_float,

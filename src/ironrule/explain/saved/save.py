@@ -13,13 +13,13 @@ from ironrule.arrays import AnyArray
 from ironrule.errors import InputError, describe_value
 from ironrule.explain.context import ExplainerContext, list_seen_values
 from ironrule.explain.measured_rows import find_population
+from ironrule.explain.model_facts import list_library_versions
 from ironrule.explain.options import is_mask
 from ironrule.explain.saved.archive import ArrayPool, write_archive
 from ironrule.explain.saved.columns import describe_transform
 from ironrule.explain.saved.fields import NotStorable, write_float, write_value
 from ironrule.explain.saved.normal_forms import write_normal_form
 from ironrule.explain.saved.rows import ColumnType, SavedRows
-from ironrule.explain.versions import list_library_versions
 from ironrule.model.categories import find_category_lists
 from ironrule.model.saved_model import NumberFormula, SavedColumn, SavedModel, SavedTransform
 from ironrule.space.codes import EncodedTable

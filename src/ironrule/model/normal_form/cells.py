@@ -131,6 +131,7 @@ def build_cells(sizes: list[int], splits: list[tuple[Int64Array, UInt8Array]]) -
     for size, (_, rows) in zip(sizes, splits, strict=True):  # a feature each: equal columns of answers are one cell
         answers = _transpose_bits(rows, size)
         _, first, inverse = np.unique(answers, axis=0, return_index=True, return_inverse=True)
+        # Cells are numbered by their first codes, not by their answers, in whose order np.unique has them.
         of_code.append(np.argsort(np.argsort(first))[inverse.ravel()].astype(np.int64))
         firsts.append(np.sort(first).astype(np.int64))
     counts = np.array([len(first) for first in firsts], dtype=np.int64)

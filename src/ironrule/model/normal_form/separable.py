@@ -121,6 +121,8 @@ def split_alternatives(tree_sum: TreeSum, features: IntpArray) -> list[list[Sepa
 
 
 def _split_margin(margin: Margin, features: IntpArray) -> SeparableMargin | None:
+    # A logistic link that rises keeps the sum under it in order, if it is the only one; of several linked sums there
+    # is no one sum to speak of.
     links = [group.link for group in margin.groups]
     linear = all(link.kind == "identity" for link in links)
     logistic = len(links) == 1 and links[0].kind == "logistic" and links[0].scale > 0.0 and links[0].slope > 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
@@ -12,7 +11,7 @@ from ironrule.results.scope import SearchScope
 from ironrule.rule.cost import DEFAULT_COST, Cost
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.space.labels import NO_LABELS, Labels
-from ironrule.verdict.digest import DIGEST_FIELD, compute_digest
+from ironrule.verdict.digest import require_digest
 
 T = TypeVar("T")
 
@@ -94,19 +93,9 @@ def read_document(
     if data.get(field) != number or isinstance(data[field], bool):
         raise build_format_error(what, number, data.get(field), remedy)
     try:
-        if data[DIGEST_FIELD] != compute_digest(data):
-            statement = "digest mismatch: the document was modified after it was written"
-            raise InputError(statement, code="digest-mismatch")
+        require_digest(data)
         return build(data)
     except InputError:
         raise
     except (LookupError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise InputError(f"malformed document of {what}: {error!r}") from None
-
-
-def load_json(text: str, what: str) -> Any:
-    """The data in JSON; raises InputError if it is none."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError, TypeError) as error:  # a number of too many digits is a ValueError
-        raise InputError(f"the document of {what} is not valid JSON: {error}") from None

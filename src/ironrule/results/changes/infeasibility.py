@@ -6,15 +6,13 @@ restrictions there is a counterfactual, and it is named.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from ironrule.model.target import Target
 from ironrule.results.changes.documents import (
     find_labels,
-    load_json,
     read_asked,
     read_counterfactual,
     read_document,
@@ -28,7 +26,7 @@ from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import name_feature
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.space.labels import NO_LABELS, Labels
-from ironrule.verdict.digest import add_digest
+from ironrule.verdict.digest import JsonDocument, add_digest
 from ironrule.wording import escape_controls, format_repr, join_lines, render_text
 
 FORMAT_FIELD, INFEASIBILITY_FORMAT = "infeasibility_format", 1
@@ -103,7 +101,7 @@ class NeededRestriction:
 
 
 @dataclass(frozen=True, slots=True)
-class Infeasibility:
+class Infeasibility(JsonDocument):
     """Which restrictions forbid every counterfactual of a row.
 
     ``proven``: under the restrictions ``needed`` there is none. ``minimal``: without any one of them there is one. No
@@ -113,6 +111,8 @@ class Infeasibility:
     explainer's own; the nearest is so by ``cost``. ``scope`` is what was searched, with all restrictions that there
     were, which :func:`ironrule.check` needs to know.
     """
+
+    DOCUMENT_NAME: ClassVar = "infeasibility"
 
     instance: Mapping[str, Value]
     needed: tuple[NeededRestriction, ...]
@@ -169,15 +169,6 @@ class Infeasibility:
         return read_document(
             data, "an infeasibility", FORMAT_FIELD, INFEASIBILITY_FORMAT, build, remedy="search for it again"
         )
-
-    def to_json(self, indent: int | None = None) -> str:
-        """The same as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> Infeasibility:
-        """What :meth:`to_json` wrote."""
-        return cls.from_dict(load_json(text, "an infeasibility"))
 
     def __str__(self) -> str:
         if self.counterfactual is not None:

@@ -6,16 +6,14 @@ that the caller names) return.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ironrule.errors import MissingExtraError
 from ironrule.model.target import Target
 from ironrule.results.changes.documents import (
     find_labels,
-    load_json,
     read_asked,
     read_counterfactual,
     read_document,
@@ -29,7 +27,7 @@ from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import name_feature
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.space.labels import Labels
-from ironrule.verdict.digest import add_digest
+from ironrule.verdict.digest import JsonDocument, add_digest
 from ironrule.wording import escape_controls, format_count, join_lines, render_text
 
 if TYPE_CHECKING:
@@ -109,7 +107,7 @@ class MenuEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeMenu(Sequence[MenuEntry]):
+class ChangeMenu(JsonDocument, Sequence[MenuEntry]):
     """Changes to choose from, cheapest first; sets of features for which there is none come last.
 
     ``complete``: there is no other minimal set of features, or every group has its answer. ``target``, ``margin`` and
@@ -117,6 +115,8 @@ class ChangeMenu(Sequence[MenuEntry]):
     minimal sets of features, or groups that somebody named. ``scope`` is what was searched, which
     :func:`ironrule.check` needs to know.
     """
+
+    DOCUMENT_NAME: ClassVar = "menu"
 
     instance: Mapping[str, Value]
     entries: tuple[MenuEntry, ...]
@@ -169,15 +169,6 @@ class ChangeMenu(Sequence[MenuEntry]):
             )
 
         return read_document(data, "a menu", FORMAT_FIELD, MENU_FORMAT, build, remedy="search for it again")
-
-    def to_json(self, indent: int | None = None) -> str:
-        """The menu as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> ChangeMenu:
-        """The menu that :meth:`to_json` wrote."""
-        return cls.from_dict(load_json(text, "a menu"))
 
     def to_frame(self) -> DataFrame:
         """A pandas table with one row per entry."""

@@ -6,10 +6,9 @@ accounts". It gives a person room to choose, where a counterfactual names a sing
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ironrule.errors import InputError, build_format_error
 from ironrule.results.display import plot_region
@@ -20,7 +19,7 @@ from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import FeatureLabels, group_conditions
 from ironrule.rule.rule import Rule
 from ironrule.space.feature import Value, value_from_json, value_to_json
-from ironrule.verdict.digest import DIGEST_FIELD, add_digest, compute_digest
+from ironrule.verdict.digest import JsonDocument, add_digest, require_digest
 from ironrule.verdict.verdict import Proven, Verdict, verdict_from_dict, verdict_to_dict
 from ironrule.wording import escape_controls, format_repr, format_value, render_text
 
@@ -72,7 +71,7 @@ class FeatureRange:
 
 
 @dataclass(frozen=True, slots=True)
-class CounterfactualRegion:
+class CounterfactualRegion(JsonDocument):
     """A box around a counterfactual whose points have the desired outcome, as far as ``verdict`` says.
 
     ``Proven``: every point of the space in it has; of a model that can only be asked, ``Unrefuted`` with the bound that
@@ -81,6 +80,8 @@ class CounterfactualRegion:
     feature what may vary. All other features are as in the counterfactual (``fixed``). ``maximal``: no bound can be
     moved further, and no category freed. ``scope`` is what :func:`ironrule.check` needs to know of the search.
     """
+
+    DOCUMENT_NAME: ClassVar = "region"
 
     counterfactual: Counterfactual
     rule: Rule
@@ -128,10 +129,6 @@ class CounterfactualRegion:
         }
         return add_digest(document)
 
-    def to_json(self, indent: int | None = None) -> str:
-        """The region as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
-
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> CounterfactualRegion:
         """The region that :meth:`to_dict` wrote; raises InputError if the data is none."""
@@ -140,9 +137,7 @@ class CounterfactualRegion:
         if data.get(FORMAT_FIELD) != REGION_FORMAT:
             raise build_format_error("a region", REGION_FORMAT, data.get(FORMAT_FIELD), "search for it again")
         try:
-            if data[DIGEST_FIELD] != compute_digest(data):
-                statement = "digest mismatch: the document was modified after it was written"
-                raise InputError(statement, code="digest-mismatch")
+            require_digest(data)
             check_region_types(data)
             return cls(
                 counterfactual=Counterfactual.from_dict(data["counterfactual"]),
@@ -159,15 +154,6 @@ class CounterfactualRegion:
             raise
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise InputError(f"malformed region: {error!r}") from None
-
-    @classmethod
-    def from_json(cls, text: str) -> CounterfactualRegion:
-        """The region that :meth:`to_json` wrote."""
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError, TypeError) as error:  # a number of too many digits is a ValueError
-            raise InputError(f"the region is not valid JSON: {error}") from None
-        return cls.from_dict(data)
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """The interval of every feature in its domain, with the row and the counterfactual, on matplotlib's axes."""

@@ -283,6 +283,7 @@ def scale_numbers(names: NameResolver, left: Expression, right: Expression) -> t
     """
     if isinstance(left, Reference) and isinstance(right, Reference):
         sides = [names.feature(side).values for side in (left, right) if names.feature(side).numeric]
+        # As floats, two different large integers could be equal; their ranks among all values of both never are.
         if len(sides) == 2 and not all(_is_exact(value) for value in chain(*sides)):
             ranks = {value: float(rank) for rank, value in enumerate(sorted({*sides[0], *sides[1]}))}
             first, second = ([ranks[value] for value in values] for values in sides)

@@ -18,9 +18,9 @@ from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Case, Run
 from ironrule.rule.box import Box
 from ironrule.rule.condition import ComponentIntervals, build_box, encode_own_components
 from ironrule.search import driver
-from ironrule.search.classify import QualityClassifier, QualityFinding
 from ironrule.search.minimum import Minimum
 from ironrule.search.problem import Problem
+from ironrule.search.rule_quality import QualityClassifier, QualityFinding
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
 from ironrule.verdict.budget import Budget

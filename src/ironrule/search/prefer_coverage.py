@@ -36,8 +36,8 @@ TIME_SHARE = 0.5  # of the seconds that are left: the rest is for widening
 class PreferredRules:
     """Rules with their proofs, the one that covers most past rows first.
 
-    ``covers_most``: it is known that no permitted rule covers more than the first. ``are_all``: there are no others
-    than these, but for rules with something redundant.
+    ``covers_most``: it is known that no permitted rule covers more than the first. ``are_all``: it is known
+    that there are no others than these, but for rules with something redundant.
     """
 
     rules: dict[int, Proven]
@@ -96,6 +96,7 @@ class _CoverageSearch:
                 self.demands, self.problem.weights, max_weight=self.max_weight, limit=limit, node_limit=nodes
             )
             better = self._select_better(unpack_sets(listed.members) if len(listed.members) else [])
+            # Nothing covers more among all hitting sets: the best one is known, if no question was left open.
             if not better and listed.complete:
                 return not self.undecided
             if not better or not self._ask(better):  # nothing was learned: more must be listed
@@ -106,7 +107,9 @@ class _CoverageSearch:
                 return False
 
     def collect(self, others: dict[int, Proven], most: int) -> bool:
-        """Add up to so many other proven rules, those that cover most first; whether there are no more."""
+        """Add up to so many other proven rules, those that cover most first; whether it is known that none is left."""
+        # A refuted rule adds a demand, so other sets of components hit all of them: list these again, until a list is
+        # gone through without a refutation.
         is_settled = False
         while not is_settled:
             listed = list_light_hitting_sets(

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from ironrule import Explainer, Proven
 from ironrule.backends.forest.backend import compile_forests, decide_points
 from ironrule.backends.forest.compile import compile_tree_sum
-from ironrule.backends.forest.deferred import MANY_VALUES, DeferredForests, defer_forests
+from ironrule.backends.forest.deferred_forests import MANY_VALUES, DeferredForests, defer_forests
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.cells import build_cell_masks
