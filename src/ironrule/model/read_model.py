@@ -26,7 +26,7 @@ from ironrule.model.model_input import (
 )
 from ironrule.model.normal_form.conjunction import ModelConjunction
 from ironrule.model.normal_form.network import Network
-from ironrule.model.normal_form.splits import ThresholdSplits
+from ironrule.model.normal_form.splits import Lookup, LookupSplit, ThresholdSplits
 from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Tree, TreeSplit, TreeSum
 from ironrule.model.pipeline import split_pipeline
 from ironrule.model.protocol import NormalForm, Unreadable, require_readable
@@ -208,6 +208,7 @@ def _merge_sums(reads: Sequence[TabulatedModel]) -> TabulatedModel | None:
 
 def _shift_columns(tree_sum: TreeSum, distance: int) -> TreeSum:
     """The same trees and terms, whose columns stand further back among those of several models."""
+    lookups: dict[Lookup, Lookup] = {}  # splits of one table still share it
 
     def shift_tree(tree: Tree) -> Tree:
         splits = tree.splits
@@ -217,6 +218,10 @@ def _shift_columns(tree_sum: TreeSum, distance: int) -> TreeSum:
         return replace(tree, splits=tuple(None if split is None else shift_split(split) for split in splits))
 
     def shift_split(split: TreeSplit) -> TreeSplit:
+        if isinstance(split, LookupSplit):
+            if split.lookup not in lookups:
+                lookups[split.lookup] = replace(split.lookup, column=split.column + distance)
+            return replace(split, lookup=lookups[split.lookup])
         require_readable(is_dataclass(split) and not isinstance(split, type), "a split that names no column")
         known: Any = split  # a dataclass, as all splits of readers are
         shifted: TreeSplit = replace(known, column=split.column + distance)

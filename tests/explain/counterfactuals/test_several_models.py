@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import example, given, settings, strategies as st
+from interpret.glassbox import ExplainableBoostingClassifier
 from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -150,6 +151,17 @@ def test_a_menu_and_what_forbids_every_change_are_about_all_models_and_can_be_ch
     assert why.proven
     assert bool(why.counterfactual) == any(one <= {*fixed} for one in sets)
     assert why.counterfactual or any(one.feature in menu[0].features for one in why.restrictions)
+
+
+def test_an_additive_model_whose_features_interact_is_read_with_others() -> None:
+    case = SeveralModels(2, ("linear", "tree"))
+    interacting = ExplainableBoostingClassifier(interactions=[(0, 1)], outer_bags=1, max_rounds=30, n_jobs=1)
+    case.models.insert(1, case.fit(interacting))
+    row = int(np.flatnonzero(~case.agree(case.data, 0.0))[0])
+    explainer = Explainer(case.models[0], case.data, desired="yes", domain="seen")
+    found = explainer.counterfactuals(row, k=2, cost="l1", models=case.models[1:])
+    assert found.proven
+    case.check(found, case.data.iloc[row], case.list_points("seen"), lambda rows: case.agree(rows, 0.0), "l1")
 
 
 def test_a_network_that_desires_nothing_leaves_no_counterfactual() -> None:
