@@ -1,9 +1,11 @@
-"""Builds wheels with machine code: kernels compiled for a baseline processor, so that no user waits for the compiler.
+"""Builds wheels with machine code, so that no user waits for the compiler.
 
-The code is found by its content (``src/ironrule/kernel_cache.py``), which has the versions of Python, Numba, llvmlite
-and NumPy in it; where anything differs, or where the processor lacks a feature, the user's machine compiles as it does
-without. ``IRONRULE_BUILD_KERNELS=0`` builds a wheel of sources alone, for every platform. So does a machine that cannot
-compile, and one of another kind than x86-64. Editable installs and the archive of the sources have no machine code.
+Kernels are compiled for a baseline processor where that is x86-64, else for the processor at hand, as with
+``IRONRULE_BUILD_KERNELS=own``. The code is found by its content (``src/ironrule/kernel_cache.py``), which has the
+processor and the versions of Python, Numba, llvmlite and NumPy in it; where anything differs, the user's machine
+compiles as it does without. ``IRONRULE_BUILD_KERNELS=0`` builds a wheel of sources alone, for every platform, and so
+does a machine that cannot compile. An editable install has its machine code in the checkout, until a kernel changes.
+The archive of the sources has none.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = "ironrule/machine_code"
+SWITCH = "IRONRULE_BUILD_KERNELS"
 # What the modules with kernels import; with the versions that pyproject.toml asks for.
 NEEDED = ("numpy", "numba", "narwhals", "threadpoolctl")
 
@@ -39,17 +42,22 @@ class KernelBuildHook(BuildHookInterface[Any]):
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, and have the files put into the wheel."""
-        if version != "standard" or not is_wanted():
+        if version not in ("standard", "editable") or not is_wanted():
             return
         folder = Path(tempfile.mkdtemp())
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        self.app.display_info("compiling the kernels, which takes about a minute")
         done = compile_into(folder, Path(self.root))
         if done.returncode or not any(folder.iterdir()):
             said = (done.stderr or done.stdout).strip().splitlines()[-1:]
-            self.app.display_warning(f"no machine code is put into this wheel: {''.join(said)}")
+            self.app.display_warning(f"no machine code is built: {''.join(said)}")
             return
         for line in done.stdout.splitlines():
             self.app.display_info(line)
+        if version == "editable":
+            shutil.rmtree(Path(self.root) / "src" / FOLDER, ignore_errors=True)
+            shutil.copytree(folder, Path(self.root) / "src" / FOLDER)
+            return
         build_data["force_include"][str(folder)] = FOLDER
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
@@ -57,15 +65,21 @@ class KernelBuildHook(BuildHookInterface[Any]):
 
 def is_wanted() -> bool:
     """Whether machine code is built here."""
-    return os.environ.get("IRONRULE_BUILD_KERNELS", "1") != "0" and platform.machine().lower() in ("x86_64", "amd64")
+    return os.environ.get(SWITCH, "1") != "0"
+
+
+def is_for_baseline() -> bool:
+    """Whether it is for other processors too."""
+    return os.environ.get(SWITCH, "1") != "own" and platform.machine().lower() in ("x86_64", "amd64")
 
 
 def compile_into(folder: Path, root: Path) -> subprocess.CompletedProcess[str]:
     """Compile in another process, since Numba reads the name of the processor when it is loaded."""
-    processor, features = read_baseline(root)
-    environment = os.environ | {
-        "NUMBA_CPU_NAME": processor,
-        "NUMBA_CPU_FEATURES": features,
+    target: dict[str, str] = {}
+    if is_for_baseline():
+        target["NUMBA_CPU_NAME"], target["NUMBA_CPU_FEATURES"] = read_baseline(root)
+    environment = os.environ | target
+    environment |= {
         "NUMBA_DISABLE_INTEL_SVML": "1",  # a library that users may not have
         "PYTHONPATH": os.pathsep.join([str(root), str(root / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]),
     }

@@ -1,11 +1,12 @@
-"""Start-up: the import, the first explanation of six models and the demo, and what an install weighs.
+"""Start-up: the import, the first explanation, counterfactual and ladder of six models, the demo, and what an install
+weighs.
 
     python -m benchmarks.startup [--quick] [--json FILE]
 
 Every figure comes from fresh processes. A clone of this repository is installed by `pip install .` into a new virtual
-environment, with XGBoost and pandas beside it for two of the programs. Then every program runs three times with a cache
-of its own: with the machine code of the wheel, as every user has it ("cold"); without it, where everything is compiled,
-as after an editable install or on another kind of processor ("compiled"); and again with what that left in the cache
+environment, without PYTHONPATH, with XGBoost and pandas beside it for two of the programs. Then every program runs
+three times with a cache of its own: with the machine code of the wheel, as every user has it ("cold"); without it,
+where everything is compiled, as after a change of Numba ("compiled"); and again with what that left in the cache
 ("warm"). Seconds begin when the model is there and end when the explanation is printed, so they include the import;
 those of the demo are of the whole process. pip and setuptools do not count in sizes. --quick uses this environment,
 and measures compiled and warm alone.
@@ -21,6 +22,7 @@ import tempfile
 import time
 import venv
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 500e6
 NOT_COUNTED = ("pip", "setuptools", "_distutils_hack", "pkg_resources", "distutils-precedence.pth")
 BESIDE = ("pandas", "xgboost")
+NEXT = ("l1", "ladder")  # a counterfactual, and a ladder, of the same row in the same process
 
 MODELS = {
     "decision tree": "from sklearn.tree import DecisionTreeClassifier as M; m = M(max_depth=8, random_state=0)",
@@ -53,16 +56,25 @@ if m is not None:
 wall, cpu = time.perf_counter(), time.process_time()
 import ironrule
 explainer = ironrule.Explainer(m or (lambda rows: rows["a"] + rows["b"] + rows["c"] > 75), table, desired=m and 1)
-explanation = explainer.explain(int(np.flatnonzero(~explainer.outcomes)[0]))
-text = str(explanation)
-print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu, type(explanation.verdict).__name__]))
+row = int(np.flatnonzero(~explainer.outcomes)[0])
+explanation = explainer.explain(row)
+text, marks = str(explanation), [(time.perf_counter(), time.process_time())]
+for call in (lambda: explainer.counterfactuals(row, k=1, cost="l1"), lambda: explainer.ladder(row)):
+    call()
+    marks.append((time.perf_counter(), time.process_time()))
+print(json.dumps([(then - wall, spent - cpu) for then, spent in marks] + [type(explanation.verdict).__name__]))
 """
+
+
+def choose_environment(**more: str) -> dict[str, str]:
+    """The variables of a fresh process: what is installed beside its Python is what it imports."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | more
 
 
 def process_time(command: list[str], **environment: str) -> Taken | None:
     """What a fresh process takes; None, with the end of its message printed, if it fails."""
     before, start = os.times(), time.perf_counter()
-    ran = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True)
+    ran = subprocess.run(command, env=choose_environment(**environment), capture_output=True, text=True)
     wall, after = time.perf_counter() - start, os.times()
     if ran.returncode:
         print(f"failed: {' '.join(command)[:60]}: {ran.stderr.strip().splitlines()[-1:]}")
@@ -86,32 +98,36 @@ def import_rows(repeats: int) -> list[dict[str, Any]]:
     return [{"what": what, "s": taken and taken.wall, "CPU s": taken and taken.cpu} for what, taken in measured.items()]
 
 
-def time_explanation(python: str, model: str, cache: str) -> Taken | None:
-    """From the fitted model to the printed explanation, in a fresh process; None if it fails or proves nothing."""
+def time_calls(python: str, model: str, cache: str) -> list[Taken]:
+    """From the fitted model to the printed explanation, then to the counterfactual, then to the ladder, in a fresh
+    process; nothing if it fails or proves nothing.
+    """
     program = FIRST.replace("MODEL", MODELS[model])
-    environment = os.environ | {"IRONRULE_CACHE_DIR": cache}
+    environment = choose_environment(IRONRULE_CACHE_DIR=cache)
     ran = subprocess.run([python, "-c", program], env=environment, capture_output=True, text=True)
     if ran.returncode:
         print(f"failed: {model}: {ran.stderr.strip().splitlines()[-1:]}")
-        return None
-    wall, cpu, verdict = json.loads(ran.stdout.splitlines()[-1])
+        return []
+    *marks, verdict = json.loads(ran.stdout.splitlines()[-1])
     if verdict != ("Unrefuted" if model == "black box" else "Proven"):
         print(f"failed: {model}: the verdict is {verdict}")
-        return None
-    return Taken(wall, cpu)
+        return []
+    ends = [Taken(0.0, 0.0), *(Taken(wall, cpu) for wall, cpu in marks)]
+    return [Taken(then.wall - before.wall, then.cpu - before.cpu) for before, then in pairwise(ends)]
 
 
-def time_program(python: str, name: str, cache: str) -> Taken | None:
-    """The first explanation of a model, or the demo."""
+def time_program(python: str, name: str, cache: str) -> list[Taken]:
+    """The first explanation of a model, with what comes next, or the demo."""
     if name in MODELS:
-        return time_explanation(python, name, cache)
+        return time_calls(python, name, cache)
     command = Path(python).with_name("ironrule")
-    return process_time([str(command), "demo"], IRONRULE_CACHE_DIR=cache)
+    taken = process_time([str(command), "demo"], IRONRULE_CACHE_DIR=cache)
+    return [] if taken is None else [taken]
 
 
 def measure_starts(python: str, repeats: int, code: Path | None) -> list[dict[str, Any]]:
     """One row per program; ``code`` is the machine code of the installed wheel, which is put aside meanwhile."""
-    rows = {name: {"what": name} | _row("cold", None) for name in (*MODELS, "ironrule demo")}
+    rows = {name: {"what": name} | _row("cold", []) for name in (*MODELS, "ironrule demo")}
     if code is not None:
         for name, row in rows.items():
             with tempfile.TemporaryDirectory() as cache:
@@ -120,13 +136,16 @@ def measure_starts(python: str, repeats: int, code: Path | None) -> list[dict[st
     for name, row in rows.items():
         with tempfile.TemporaryDirectory() as cache:
             row |= _row("compiled", time_program(python, name, cache))
-            taken = [one for one in (time_program(python, name, cache) for _ in range(repeats)) if one is not None]
-            row |= _row("warm", min(taken, key=lambda one: one.cpu, default=None))
+            taken = [one for one in (time_program(python, name, cache) for _ in range(repeats)) if one]
+            row |= _row("warm", min(taken, key=lambda one: one[0].cpu, default=[]))
     return list(rows.values())
 
 
-def _row(kind: str, taken: Taken | None) -> dict[str, Any]:
-    return {f"{kind} s": taken and taken.wall, f"{kind} CPU s": taken and taken.cpu}
+def _row(kind: str, taken: list[Taken]) -> dict[str, Any]:
+    """The first call by both clocks, and the CPU seconds of those that follow."""
+    first = taken[0] if taken else None
+    then = {f"{kind}, {what}": one.cpu for what, one in zip(NEXT, taken[1:], strict=False)}
+    return {f"{kind} s": first and first.wall, f"{kind} CPU s": first and first.cpu} | then
 
 
 def install(place: Path) -> tuple[Path, Counter[str], Taken | None]:
@@ -186,8 +205,8 @@ def main() -> None:
     else:
         with tempfile.TemporaryDirectory() as name:
             python, sizes, taken = install(Path(name))
-            figures["install"] = show_install(sizes) | _row("install", taken)
-            show("Installing, with building the wheel", [_row("install", taken)])
+            figures["install"] = show_install(sizes) | _row("install", [taken] if taken else [])
+            show("Installing, with building the wheel", [_row("install", [taken] if taken else [])])
             code = next(Path(name, "fresh").rglob("site-packages")) / "ironrule" / "machine_code"
             figures["starts"] = measure_starts(str(python), repeats, code if code.exists() else None)
     show("First use, from the model to the printed explanation", figures["starts"])

@@ -12,16 +12,19 @@ import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 
-from hatch_build import is_wanted
+import hatch_build
+from hatch_build import KernelBuildHook, is_for_baseline, is_wanted
+from ironrule import kernel_cache
 from tools.dependencies import read_project
 
 ROOT = Path(__file__).parents[1]
 PROJECT = read_project()
 NAME = f"ironrule-{PROJECT['version']}"
-MADE_BY_RUNNING = {".pyc", ".nbi", ".nbc"}  # files beside the sources that belong to nobody's checkout
+MADE_BY_RUNNING = {".pyc", ".nbi", ".nbc", ".kernel"}  # files beside the sources that belong to nobody's checkout
 
 
 def build(made: Path, *options: str, **environment: str) -> Path:
@@ -86,7 +89,7 @@ def test_the_archives_can_be_published_as_they_are(folder: Path) -> None:
     assert done.stdout.count("PASSED") == 2
 
 
-@pytest.mark.skipif(not is_wanted(), reason="wheels for this kind of processor have no machine code")
+@pytest.mark.skipif(not is_wanted() or not is_for_baseline(), reason="platforms of others have tags of another form")
 def test_a_wheel_with_machine_code_is_for_this_python_and_platform(wheel_file: Path) -> None:
     python = f"cp{sys.version_info.major}{sys.version_info.minor}"
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
@@ -115,7 +118,7 @@ sys.exit(main(["demo"]))
 """
 
 
-@pytest.mark.skipif(not is_wanted(), reason="wheels for this kind of processor have no machine code")
+@pytest.mark.skipif(not is_wanted(), reason="IRONRULE_BUILD_KERNELS is 0")
 def test_with_machine_code_the_demo_compiles_nothing(wheel_file: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel_file) as archive:
         archive.extractall(tmp_path / "site")
@@ -128,6 +131,72 @@ def test_with_machine_code_the_demo_compiles_nothing(wheel_file: Path, tmp_path:
     assert "Verdict: proven" in done.stdout
     assert "compiled" not in done.stdout
     assert not (tmp_path / "cache").exists()
+
+
+class SilentApplication:
+    """In the place of hatchling's."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def display_info(self, text: str) -> None:
+        """Nobody reads it."""
+
+    def display_warning(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+@pytest.mark.parametrize(("version", "place"), [("standard", None), ("editable", "src/ironrule/machine_code")])
+def test_an_editable_install_has_its_machine_code_in_the_checkout(
+    version: str, place: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "src" / "ironrule" / "machine_code").mkdir(parents=True)
+    stale = tmp_path / "src" / "ironrule" / "machine_code" / "stale.kernel"
+    stale.touch()
+
+    def compile_one(folder: Path, _root: Path) -> subprocess.CompletedProcess[str]:
+        (folder / "new.kernel").touch()
+        return subprocess.CompletedProcess([], 0, "", "")
+
+    monkeypatch.setenv(hatch_build.SWITCH, "1")
+    monkeypatch.setattr(hatch_build, "compile_into", compile_one)
+    hook = KernelBuildHook(str(tmp_path), {}, None, None, "", "wheel", SilentApplication())  # type: ignore[arg-type]
+    data: dict[str, Any] = {"force_include": {}}
+    hook.initialize(version, data)
+    assert [*data["force_include"].values()] == ([] if place else ["ironrule/machine_code"])
+    assert sorted(path.name for path in stale.parent.iterdir()) == (["new.kernel"] if place else ["stale.kernel"])
+
+
+def test_where_nothing_can_be_compiled_the_build_says_so_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = subprocess.CompletedProcess([], 1, "", "no compiler here")
+    monkeypatch.setenv(hatch_build.SWITCH, "1")
+    monkeypatch.setattr(hatch_build, "compile_into", lambda *_: failed)
+    application = SilentApplication()
+    hook = KernelBuildHook(str(tmp_path), {}, None, None, "", "wheel", application)  # type: ignore[arg-type]
+    data: dict[str, Any] = {"force_include": {}}
+    hook.initialize("editable", data)
+    assert application.warnings == ["no machine code is built: no compiler here"]
+    assert data == {"force_include": {}}
+
+
+@pytest.mark.parametrize(("switch", "baseline"), [("1", True), ("own", False)])
+def test_the_processor_is_the_baseline_or_the_own_one(
+    switch: str, baseline: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(hatch_build.SWITCH, switch)
+    monkeypatch.setattr(hatch_build.platform, "machine", lambda: "x86_64")
+    given: dict[str, str] = {}
+
+    def note(*_: Any, env: dict[str, str], **__: Any) -> subprocess.CompletedProcess[str]:
+        given.update(env)
+        return subprocess.CompletedProcess([], 0, "", "")
+
+    monkeypatch.delenv("NUMBA_CPU_NAME", raising=False)
+    monkeypatch.setattr(hatch_build.subprocess, "run", note)
+    hatch_build.compile_into(tmp_path, ROOT)
+    assert given.get("NUMBA_CPU_NAME") == (kernel_cache.BASELINE[0] if baseline else None)
 
 
 @pytest.mark.parametrize(

@@ -229,6 +229,18 @@ def test_machine_code_of_the_package_comes_first_where_the_processor_can_run_it(
         assert [path.name for path in cache.iterdir()] == ([] if able else [file.name])
 
 
+def test_machine_code_of_the_package_for_the_own_processor_is_found_too(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, load_run: Callable[..., Any], compiled: list[str]
+) -> None:
+    assert load_run()(NUMBERS) == RESULT
+    cache.rename(tmp_path / "package")
+    monkeypatch.setattr(kernel_cache, "PRECOMPILED", tmp_path / "package")
+    compiled.clear()
+    assert load_run()(NUMBERS) == RESULT
+    assert compiled == []
+    assert not cache.exists()
+
+
 def test_which_processors_can_run_machine_code_of_the_package() -> None:
     processor, features = kernel_cache.BASELINE
     assert has_baseline(("x86_64-unknown-linux-gnu", processor, features))

@@ -16,7 +16,10 @@ from benchmarks.house import ImportGraph, count_folder_files, find_repeated_clas
 PACKAGE = Path(__file__).parents[1] / "src" / "ironrule"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (  # from the lowest to the highest; what stands on one line may import one another
-    ("errors", "clock", "interrupts", "progress", "kernel_cache", "jit", "arrays", "wording", "data"),
+    (
+        *("errors", "clock", "interrupts", "progress", "kernel_cache", "kernel_pipeline", "jit"),
+        *("arrays", "wording", "data"),
+    ),
     ("space",),
     ("hitting",),
     ("rule",),
@@ -183,9 +186,9 @@ def test_jinja2_is_loaded_when_the_first_report_is_rendered() -> None:
 
 
 @every_module
-def test_numba_is_imported_by_two_modules_and_extras_only_when_they_are_used(path: Path) -> None:
+def test_numba_is_imported_by_three_modules_and_extras_only_when_they_are_used(path: Path) -> None:
     found = list_imports(path)
-    for_kernels = (PACKAGE / "jit.py", PACKAGE / "kernel_cache.py")
+    for_kernels = [PACKAGE / name for name in ("jit.py", "kernel_cache.py", "kernel_pipeline.py")]
     assert path in for_kernels or not any(one.root in ("numba", "llvmlite") for one in found)
     extras = EXTRAS - {"torch"} if GPU in path.parents else EXTRAS
     extras = extras if get_layer(path) == "server" else extras | {DATABASE}

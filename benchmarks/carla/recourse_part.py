@@ -27,14 +27,17 @@ SOLVER = "python-mip"
 def explain(actions: Any, row: Any, settings: dict[str, Any]) -> dict[str, Any]:
     """One row: its counterfactual and what it took."""
     began = time.process_time()
-    builder = RecourseBuilder(
-        solver=SOLVER,
-        action_set=actions,
-        coefficients=np.array(settings["coefficients"]),
-        intercept=settings["intercept"],
-        x=row,
-        mip_cost_type="max",
-    )
+    try:
+        builder = RecourseBuilder(
+            solver=SOLVER,
+            action_set=actions,
+            coefficients=np.array(settings["coefficients"]),
+            intercept=settings["intercept"],
+            x=row,
+            mip_cost_type="max",
+        )
+    except ValueError as error:  # the package ends so where a feature of the row has no action at all
+        return {"cpu": time.process_time() - began, "point": None, "failed": str(error)}
     found = builder.fit(time_limit=settings["seconds"])
     cpu = time.process_time() - began
     return {"cpu": cpu, "point": (row + found["actions"]).tolist() if found["feasible"] else None}

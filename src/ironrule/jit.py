@@ -3,7 +3,8 @@
 ``@kernel`` is for functions that Python calls: they release the interpreter lock, so that plain threads run them side
 by side, and are kept on disk (:mod:`ironrule.kernel_cache`), so that only the first use on a machine pays for the
 compiler. ``@kernel_helper`` is
-for functions that only kernels call: their code is kept in the kernels' own caches, which saves compile time.
+for functions that only kernels call: their code is kept in the kernels' own caches, which saves compile time. What else
+saves it is in :mod:`ironrule.kernel_pipeline`.
 
 Compiling a kernel, or loading it, stops the clock of searches (:mod:`ironrule.clock`), so that it is not charged to a
 budget; where the compiler itself must run, that is announced once (:mod:`ironrule.progress`).
@@ -30,11 +31,27 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _njit: Any = njit  # whose published types lack two of its options
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
+_unliteral: Any = types.unliteral
+
+
+def find_pipelines() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options that make compiling kernels, and helpers, quick; none where this version of Numba has other parts."""
+    try:
+        from ironrule import kernel_pipeline
+    except (ImportError, AttributeError):
+        return {}, {}
+    if not kernel_pipeline.is_supported():
+        return {}, {}
+    return {"pipeline_class": kernel_pipeline.KernelCompiler}, {"pipeline_class": kernel_pipeline.HelperCompiler}
+
+
+_KERNEL_OPTIONS, _HELPER_OPTIONS = find_pipelines()
 
 
 def kernel(function: _Function) -> _Function:
     """Compile without bounds checks, without the interpreter lock and with IEEE division."""
-    compiled: Any = _njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    compiled: Any = _njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **_KERNEL_OPTIONS)(function)
+    _take_constants_as_variables(compiled)
     if is_supported(compiled):
         compiled._cache = KernelCache(compiled)
     else:
@@ -51,8 +68,21 @@ def kernel(function: _Function) -> _Function:
 
 def kernel_helper(function: _Function) -> _Function:
     """Compile for other kernels only, which keep its code in their own caches: that saves compile time."""
-    compiled: Any = _njit(error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)(function)
+    compiled: Any = _njit(error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True, **_HELPER_OPTIONS)(
+        function
+    )
+    _take_constants_as_variables(compiled)
     return cast(_Function, compiled)
+
+
+def _take_constants_as_variables(compiled: Any) -> None:
+    """Compile for the types of arguments alone: a helper that is called with 0, with -1 and with a variable once."""
+    find_template = compiled.get_call_template
+
+    def find_general_template(args: Any, kws: Any) -> Any:
+        return find_template([_unliteral(kind) for kind in args], {name: _unliteral(kws[name]) for name in kws})
+
+    compiled.get_call_template = find_general_template
 
 
 def _use_cache_of_numba(compiled: Any) -> None:

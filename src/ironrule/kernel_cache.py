@@ -12,9 +12,9 @@ hash of the rest, so that a damaged file counts as none. The folder is ``IRONRUL
 ``NUMBA_CACHE_DIR``, else one in the user's cache folder; where that cannot be written, the package's own
 ``__pycache__``. Past ``MAX_FOLDER_BYTES`` the files that were not used for longest are removed.
 
-Before that folder, the package's own ``machine_code`` is looked at. Wheels carry it where the machine that built them
-could compile (``hatch_build.py``): for a baseline processor (:data:`BASELINE`), so it serves all that have its
-features. A checkout has none.
+Before that folder, the package's own ``machine_code`` is looked at. Wheels carry it, and editable installs have it,
+where the machine that built them could compile (``hatch_build.py``): for a baseline processor (:data:`BASELINE`), so it
+serves all that have its features, or for the processor that it was built on.
 
 Who may write in that folder runs code as you: it is made readable and writable by its owner only.
 """
@@ -44,7 +44,7 @@ from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
 
 SUFFIX = ".kernel"
-FORMAT = 2  # of a file's content
+FORMAT = 3  # of a file's content, and of how kernels are compiled (kernel_pipeline.py)
 PRECOMPILED = Path(__file__).parent / "machine_code"
 BASELINE = (
     "x86-64-v3",
@@ -207,7 +207,7 @@ class KernelCache:
         if content is not None and has_baseline(target):
             reduced = read_file(self._build_name(content, arguments, (target[0], *BASELINE)), [PRECOMPILED])
         if content is not None and reduced is None:
-            reduced = read_file(self._build_name(content, arguments, target), list_folders())
+            reduced = read_file(self._build_name(content, arguments, target), [PRECOMPILED, *list_folders()])
         if reduced is None:
             return None
         compiled = _rebuild(target_context, *reduced)

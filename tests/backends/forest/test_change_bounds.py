@@ -248,8 +248,10 @@ def test_problems_of_boxes_of_boxes_lose_no_counterfactual(whole: Sum, merges: b
         if reduced is None:
             assert not wanted.any()
             return
-        smaller, state = list_points(whole, *reduced[:2]), reduced[2]
+        smaller = list_points(whole, *reduced[:2])
         assert_stands_for(smaller, left, wanted)
+        assert_allows_as_much_rounding(smaller, reduced[2], left, state)
+        state = reduced[2]
         left = smaller
         bound_and_compare_wanted(left, state)
 
@@ -268,6 +270,16 @@ def assert_stands_for(smaller: Problem, left: Problem, wanted: BoolArray) -> Non
         stands = np.isclose(smaller.values, left.values[:, [place]], rtol=0, atol=1e-9).all(axis=0)
         stands &= smaller.costs <= left.costs[place]
         assert (stands & stays[:, stays_before[place]].all(axis=1)).any()
+
+
+def assert_allows_as_much_rounding(smaller: Problem, new: Messages, left: Problem, state: Messages) -> None:
+    """What was dropped counts on, and no message is larger than its use's size."""
+    assert (smaller.problem.slack == left.problem.slack).all()
+    assert (smaller.problem.size >= left.problem.size).all()
+    assert smaller.problem.rounding[0] >= left.problem.rounding[0]
+    assert (new.size >= state.size).all()
+    for use, first in enumerate(smaller.problem.use_cells[:-1]):
+        assert new.sizes[use] >= np.abs(new.messages[first : smaller.problem.use_cells[use + 1]]).max()
 
 
 def bound_and_compare_wanted(left: Problem, state: Messages) -> None:
@@ -292,6 +304,25 @@ def build_stump(feature: int, values: list[float]) -> Tree:
         np.array([*right, -1], np.int32),
         np.array([*leaves, values[last]]),
     )
+
+
+@pytest.mark.parametrize("dead_code", range(4))
+def test_each_mask_of_a_leaf_in_reach_tells_cells_apart(dead_code: int) -> None:
+    """The cell of a dead leaf, cheap as it may be, does not stand for that of another leaf."""
+    features, origin = (Feature("f0", (0, 1, 2, 3), ordered=True),), np.zeros(1, np.int32)
+    case = case_of(constrained_space(features, []), np.zeros(4, bool), origin, origin[None, :])
+    tree = build_stump(0, [-1.0, 0.1, 0.2, 0.3])
+    cost = CostTable((np.where(np.arange(4) == dead_code, 0.5, [0.0, 1.0, 2.0, 3.0]) * (np.arange(4) > 0),))
+    left = build_problem(build_sum(case, (Margin(0.0, (LinkedGroup((tree,)),)),), cost, 100.0), merges=True)
+    assert left is not None
+    dead, state = no_leaves(left.problem), allocate_messages(left.problem, np.ones(1))
+    dead[0] = 1 << int(np.flatnonzero(left.problem.leaf_values == tree.value[tree.left < 0][dead_code])[0])
+    wanted = ~left.meets_dead_leaf(dead)
+    assert wanted.sum() == 3
+    domain = left.tables.start_domain
+    reduced = reduce_problem(left.problem, left.tables, state, domain=domain, dead=dead)
+    assert reduced is not None
+    assert_stands_for(list_points(left.whole, *reduced[:2]), left, wanted)
 
 
 def build_sum_at_threshold() -> Problem:
@@ -408,6 +439,31 @@ def test_searches_from_any_limit_find_the_cheapest(
             # Boxes get problems of their own as soon as they are smaller, or never.
             least_leaves = 0 if (seed + int(factor)) % 2 else 10_000
             assert search_below(whole, factor * top, least_leaves) == pytest.approx(expected), (seed, factor)
+
+
+def test_features_of_many_cells_lose_no_counterfactual() -> None:
+    """More cells than a word has bits, and masks of many atoms."""
+    for seed, merges in ((0, True), (1, False), (3, False)):
+        whole, desired = build_random_sum(seed, (160, 2), 40, 4, 0.05)
+        costs = whole.measure(every_point(whole.case.space))
+        least = float(costs[desired].min())
+        whole.tables.limit[0] = 2.0 * float(costs.max())
+        left = build_problem(whole, merges)
+        assert left is not None
+        state, rng = allocate_messages(left.problem, np.array([0.1 / least])), np.random.default_rng(seed)
+        bound_and_compare(left, state, left.tables.start_domain, sweeps=2, adapts=True)
+        chosen = [np.flatnonzero(rng.random(count) < 0.9).tolist() for count in left.cells.max(axis=0) + 1]
+        domain, dead = left.build_domain(chosen), no_leaves(left.problem)
+        wanted = left.contains(domain) & (left.costs < left.tables.limit[0]) & whole.may_be_desired(left.values)
+        assert wanted.any()
+        assert bound_box(left.problem, left.tables, state, domain, dead, 2, True) > -np.inf
+        reduced = reduce_problem(left.problem, left.tables, state, domain=domain, dead=dead, merges=merges)
+        assert reduced is not None
+        smaller = list_points(whole, *reduced[:2])
+        assert len(smaller.cells) > 64
+        assert_stands_for(smaller, left, wanted)
+        bound_and_compare(smaller, reduced[2], smaller.tables.start_domain, sweeps=2, adapts=True)
+        assert search_below(whole, 10.0 * least) == pytest.approx(least)
 
 
 APART = build_stump(0, [-2.0, 0.25, 0.5, 0.75])

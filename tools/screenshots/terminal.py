@@ -1,4 +1,4 @@
-"""Draws docs/demo.svg, what a terminal shows of the demo: python docs/pictures/terminal.py
+"""The picture docs/demo.svg: what a terminal shows of the demo.
 
 The command runs in this process, with a stream for standard output that says it is a terminal of 80 columns. Its text
 is drawn down to the verdict of the whole rule, in the colours that it asks for.
@@ -10,12 +10,13 @@ import io
 import os
 import re
 import sys
-from pathlib import Path
 from xml.sax.saxutils import escape
 
 from ironrule.cli import main
+from tools.screenshots.browser import DOCS
 
-PICTURE = Path(__file__).parents[1] / "demo.svg"
+NAMES = frozenset({"demo"})
+PICTURE = DOCS / "demo.svg"
 COMMAND = ("demo",)
 COLUMNS, CELL, LINE, SIZE, MARGIN = 80, 9.6, 20, 16, 24  # of the text, in cells and pixels
 BACKGROUND, PLAIN = "#1d1f21", "#d0d3d4"
@@ -68,7 +69,7 @@ def draw_line(line: str, y: float) -> str:
     return "".join(pieces)
 
 
-def main_picture() -> None:
+def take_pictures(names: frozenset[str]) -> None:  # noqa: ARG001  # it is one picture
     """Run the command and write the picture."""
     lines = run_command()
     width, height = 2 * MARGIN + COLUMNS * CELL, 2 * MARGIN + len(lines) * LINE
@@ -81,7 +82,3 @@ def main_picture() -> None:
         "</svg>",
     ]
     PICTURE.write_text("\n".join(svg) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main_picture()

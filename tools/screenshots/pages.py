@@ -1,24 +1,20 @@
-"""Takes the pictures of docs/server.md: python -m tools.screenshots, with Chromium and the extra test installed.
+"""The pictures of docs/server.md.
 
 Serves the bundled data in a folder of its own, and walks through the pages as a clerk does, on a desktop and on a
 phone, in light and in dark colours. The page of short rules is that of boosted trees, whose rules are longer than those
-of the tree. With names of pictures it takes these alone, after the same walk.
+of the tree. With a few names it takes these alone, after the same walk.
 """
 
 from __future__ import annotations
 
-import re
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from PIL import Image
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
 from ironrule.cli.commands.demo import (
     BOOSTING_ROW,
@@ -31,11 +27,9 @@ from ironrule.server.app import bind_socket, build_server, create_app
 from ironrule.server.served_model import ServedModel
 from ironrule.server.settings import ServerSettings
 from ironrule.space.labels import Labels
+from tools.screenshots.browser import DOCS, open_browser, shrink_picture
 
-FOLDER = Path(__file__).parents[1] / "docs" / "server"
-CHROMIUM = "/usr/bin/chromium"
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync"]  # fmt: skip
+FOLDER = DOCS / "server"
 SIZES = {"desktop": (1280, 860), "phone": (390, 844)}
 WHOLE = {"applicant", "batch", "explanation", "ladder", "new-applicant", "overview", "part", "what-if"}
 DARK = {"overview-desktop", "explanation-desktop", "applicants-phone", "explanation-phone"}
@@ -44,6 +38,7 @@ LIGHT = {"overview-desktop", "overview-phone", "applicants-desktop", "applicants
          "explanation-phone", "ladder-desktop", "ladder-phone", "what-if-desktop", "counterfactuals-desktop",
          "counterfactuals-phone", "part-desktop", "batch-desktop", "batch-phone", "job-desktop", "stopped-phone",
          "explanations-desktop", "explanations-phone", "log-desktop", "check-desktop", "error-desktop"}  # fmt: skip
+NAMES = frozenset(LIGHT | DARK)
 ColorScheme = Literal["light", "dark"]
 MAX_HEIGHT = 2600  # of a picture, in pixels: of a longer page its beginning is shown
 
@@ -60,14 +55,12 @@ class Camera:
     def shoot(self, name: str) -> None:
         """Take a picture, if it is one of those for the documentation."""
         full = f"{name}-{self.size}"
-        if full not in (DARK if self.scheme == "dark" else LIGHT) or (self.wanted and full not in self.wanted):
+        if full not in (DARK if self.scheme == "dark" else LIGHT) or full not in self.wanted:
             return
         path = FOLDER / f"{full}{'-dark' if self.scheme == 'dark' else ''}.png"
         self.page.wait_for_load_state("load" if name == "job" else "networkidle")
         self.page.screenshot(path=path, full_page=name in WHOLE)
-        picture = Image.open(path).convert("RGB")
-        picture = picture.crop((0, 0, picture.width, min(picture.height, MAX_HEIGHT)))
-        picture.quantize(128).save(path, optimize=True)  # a quarter of the size
+        shrink_picture(path, 128, MAX_HEIGHT)
 
 
 def walk(camera: Camera, root: str) -> None:
@@ -197,23 +190,14 @@ def build_served_models() -> list[tuple[ServedModel, Callable[[Camera, str], Non
     return [(tree, walk), (boosting, visit_short_rules)]
 
 
-def main(names: list[str]) -> None:
+def take_pictures(names: frozenset[str]) -> None:
     """Serve, walk, end."""
     schemes: tuple[ColorScheme, ...] = ("light", "dark")
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         for place, (served_model, visit) in enumerate(build_served_models()):
             with serve(served_model, folder, str(place)) as root:
                 for scheme in schemes:
                     for size, (width, height) in SIZES.items():
                         page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
-                        visit(Camera(page, size, scheme, frozenset(names)), root)
+                        visit(Camera(page, size, scheme, names), root)
                         page.close()
-        browser.close()
-
-
-if __name__ == "__main__":
-    unknown = [name for name in sys.argv[1:] if not re.fullmatch(r"[a-z-]+-(desktop|phone)", name)]
-    if unknown:
-        sys.exit(f"a picture is called like applicants-desktop, got {unknown[0]!r}")
-    main(sys.argv[1:])
