@@ -317,7 +317,7 @@ def _build_grid(feature: Feature) -> set[Any]:
     if longest < sys.float_info.min:
         return cuts
     for low, high in pairwise(feature.values):
-        steps = math.ceil((high / 2 - low / 2) / longest)
+        steps = max(1, math.ceil((high / 2 - low / 2) / longest))  # half of the smallest number is 0
         length = high / steps - low / steps
         inner = (_round_near(low + length * step, length, feature) for step in range(1, steps))
         cuts |= {number for number in inner if low < number < high}

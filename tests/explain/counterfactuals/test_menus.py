@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import assume, given, settings, strategies as st
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 from small_models import AGES, DEBTS, MODELS, list_points, make_case
 
@@ -329,3 +331,15 @@ def test_a_menu_can_be_drawn() -> None:
     assert "there is none" in draw_menu(groups).texts
     assert draw_menu(ChangeMenu({}, (), True)).texts[-1] == "there is no change"
     plt.close("all")
+
+
+def test_a_missing_value_may_become_a_number_between_those_seen() -> None:
+    data = pd.DataFrame({"a": [0.0, 1.0, 4.0, 5.0, None, 0.0, 5.0, None], "b": [0, 1, 0, 1, 0, 0, 1, 1]})
+    model = make_pipeline(SimpleImputer(), LogisticRegression()).fit(data, data["a"].fillna(0.0) > 2.0)
+    chance = model.predict_proba(pd.DataFrame({"a": [1.75], "b": [0]}))[0, 1]
+    target = Target(above=chance - 0.001, at_most=chance + 0.001)
+    explainer = Explainer(model, data, desired=True)
+    menu = explainer.change_menu(4, target=target, features_to_vary=["a"])
+    assert [(entry.features, entry.distance, entry.proven) for entry in menu] == [(("a",), 1.0, True)]
+    assert 1.0 < menu[0].counterfactual.values["a"] < 4.0
+    assert explainer.group_changes(4, {"only a": ["a"]}, target=target)[0].distance == 1.0

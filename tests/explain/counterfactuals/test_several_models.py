@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from hypothesis import example, given, settings, strategies as st
 from interpret.glassbox import ExplainableBoostingClassifier
-from sklearn.ensemble import RandomForestClassifier, VotingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier, VotingClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
@@ -162,6 +162,16 @@ def test_an_additive_model_whose_features_interact_is_read_with_others() -> None
     found = explainer.counterfactuals(row, k=2, cost="l1", models=case.models[1:])
     assert found.proven
     case.check(found, case.data.iloc[row], case.list_points("seen"), lambda rows: case.agree(rows, 0.0), "l1")
+
+
+def test_a_network_is_searched_with_trees_that_turn_between_zero_and_the_next_number() -> None:
+    case = SeveralModels(4, ("network",))
+    case.data["a"] = case.rng.choice([-1.0, -0.5, 0.5, 1.0], len(case.data))
+    labels = np.where(case.data["a"] > 0, "yes", "no")
+    case.models.append(HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2).fit(case.data, labels))
+    row = int(np.flatnonzero(~case.agree(case.data, 0.0))[0])
+    found = Explainer(case.models[1], case.data, desired="yes").counterfactuals(row, k=2, models=case.models[:1])
+    case.check(found, case.data.iloc[row], case.list_points("auto"), lambda rows: case.agree(rows, 0.0), "fewest")
 
 
 def test_a_network_that_desires_nothing_leaves_no_counterfactual() -> None:

@@ -312,7 +312,9 @@ def measure_distance(space: Space, changes: Sequence[Change]) -> float:
 def _measure_change(feature: Feature, change: Change) -> float:
     """How far one value is from another; a number need not be one of the domain."""
     before, after = change.before, change.after
-    if before is not None and after is not None and feature.ordered and feature.numeric:
+    if before is None or after is None:
+        return 1.0
+    if feature.ordered and feature.numeric:
         low, high = feature.values[0], feature.values[-1]
         return float(abs(after - before) / (abs(float(high - low)) or 1.0))
     return float(tabulate_distances(feature, feature.code(before))[feature.code(after)])
