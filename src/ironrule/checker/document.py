@@ -124,6 +124,7 @@ class ChangesClaim:
     limits: Mapping[str, JsonObject]
     resolution: float = 0.0  # by what share of its range a number may have been rounded
     cost: JsonObject | None = None  # where it is not the usual one
+    constraints: tuple[str, ...] = ()  # on changes, which were respected too
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,7 +476,7 @@ _parse_document = record_of(dict, {
         "counterfactuals": list_of(parse_counterfactual), "proven": one_of("proven", True, False),
         "complete": one_of("complete", True, False),
         "limits": object_of(record_of(dict, {"moves": _parse_names, "reason": parse_text})),
-    }, {"resolution": parse_number, "cost": require_object}),
+    }, {"resolution": parse_number, "cost": require_object, "constraints": _parse_names}),
     "labels": parse_labels,
 }, checked_only=(
     "format", "statistics", "prefer", "preference", "covers_only_instance", "confirmed_by_model", "labels",

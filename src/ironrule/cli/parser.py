@@ -51,7 +51,7 @@ class CommandParser(argparse.ArgumentParser):
         self._raise(message, None)
 
     def _raise(self, message: str, close: str | None) -> NoReturn:
-        hint = f"see {self.prog} --help" if close is None else f"did you mean {close}?"
+        hint = f"see {self.prog} --help" if close is None else f"did you mean {close}? See {self.prog} --help"
         raise InputError(message, hint=hint, code="usage")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:

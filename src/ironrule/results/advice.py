@@ -87,7 +87,7 @@ class SuggestedChanges(Sequence[Counterfactual]):
     earlier one. ``complete``: there is no other, or as many came as were asked for. ``limits`` says of every feature
     that may not change freely why. ``resolution``: by what share of the range of each number that it changes another
     with as many changes may be nearer, since numbers are rounded to readable ones, or a network turns between values.
-    With a ``cost``, nearest means that, and the resolution is in its units.
+    With a ``cost``, nearest means that, and the resolution is in its units. ``constraints`` on changes hold too.
     """
 
     items: tuple[Counterfactual, ...]
@@ -96,6 +96,7 @@ class SuggestedChanges(Sequence[Counterfactual]):
     limits: Mapping[str, ChangeLimit] = field(default_factory=dict)
     resolution: float = 0.0
     cost: Cost = DEFAULT_COST
+    constraints: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.items)
@@ -112,6 +113,7 @@ class SuggestedChanges(Sequence[Counterfactual]):
             **({"resolution": self.resolution} if self.resolution else {}),
             **({} if self.cost == DEFAULT_COST else {"cost": self.cost.to_dict()}),
             "limits": {name: {"moves": list(one.moves), "reason": one.reason} for name, one in self.limits.items()},
+            **({"constraints": list(self.constraints)} if self.constraints else {}),
         }
 
     @classmethod
@@ -120,8 +122,15 @@ class SuggestedChanges(Sequence[Counterfactual]):
         items = tuple(map(Counterfactual.from_dict, data["counterfactuals"]))
         limits = {name: ChangeLimit(tuple(one["moves"]), one["reason"]) for name, one in data["limits"].items()}
         cost = Cost.from_dict(data["cost"]) if "cost" in data else DEFAULT_COST
-        resolution = float(data.get("resolution", 0.0))
-        return cls(items, bool(data["proven"]), bool(data["complete"]), limits=limits, resolution=resolution, cost=cost)
+        return cls(
+            items,
+            bool(data["proven"]),
+            bool(data["complete"]),
+            limits=limits,
+            resolution=float(data.get("resolution", 0.0)),
+            cost=cost,
+            constraints=tuple(data.get("constraints", ())),
+        )
 
     def with_labels(self, labels: Labels) -> SuggestedChanges:
         """The same changes, shown with these labels."""

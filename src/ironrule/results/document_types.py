@@ -143,6 +143,7 @@ _changes = _record(
     proven=_flag,
     complete=_flag,
     limits=_mapping_to(_record(moves=_list_of(_text), reason=_text)),
+    constraints=_list_of(_text),
 )
 _decision = _record(
     threshold=_optional(_number), margin=_number, desired=_optional(_list_of(_check_value)), upper=_optional(_number)

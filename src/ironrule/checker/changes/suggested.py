@@ -1,9 +1,9 @@
 """That the changes an explanation suggests are the nearest of their kind: loaded where that is claimed.
 
-They are put as counterfactuals of the row, with what the document says of each feature's limits, and with the caller's
-constraints on changes; and what is known may not become missing, unless a suggestion does that. The document does not
-name other constraints that may have been declared. So whatever is confirmed holds under these as well; but a nearer one
-that is found may be forbidden by one of them, and then nothing can be said.
+They are put as counterfactuals of the row, with the constraints on changes that the document or the caller names, and
+with what the document says of each feature's limits; and what is known may not become missing, unless a suggestion does
+that. Whatever is confirmed holds under further constraints as well; but documents of earlier versions do not name all,
+and a nearer one that is found may be forbidden by one of those. Then nothing can be said.
 """
 
 from __future__ import annotations
@@ -44,7 +44,11 @@ def check_nearest_changes(document: ExplanationDocument, inputs: UserInputs, cac
         return f"that they are the nearest was not decided: {reason}"
     if nearer is not None:
         raise ClaimUndecided(f"{nearer}, unless constraints forbid it that the document does not name")
-    return f"within the limits, where nothing becomes missing, {told[-1]}" if told else "that is not said to be proven"
+    if not told:
+        return "that is not said to be proven"
+    count = len(changes.constraints)
+    named = f" and {count} constraint{'s' if count > 1 else ''} of the document" if count else ""
+    return f"within the limits{named}, where nothing becomes missing, {told[-1]}"
 
 
 def _build_checker(
@@ -66,7 +70,7 @@ def _build_checker(
         upper=None,
         k=len(changes.counterfactuals) + 1,
         constraints=inputs.space.constraints,
-        change_constraints=(*inputs.change_constraints, *limits),
+        change_constraints=tuple(dict.fromkeys((*inputs.change_constraints, *changes.constraints, *limits))),
         breakpoints=document.breakpoints,
         extended_values=document.extended_values,
     )

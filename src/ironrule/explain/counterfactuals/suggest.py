@@ -149,5 +149,10 @@ def add_changes(
     context, row = extend_to_row(context, dict(explanation.instance))
     instance, seed = context.space.encode_row(row, ignore=context.table.names), explanation.statistics.seed
     seconds = parse_budget(budget).seconds
-    lazy = LazyValue(lambda: suggest_changes(context, instance, k, seed, seconds=seconds, cost=cost))
+    constraints = tuple(map(str, context.change_constraints))
+    lazy = LazyValue(
+        lambda: replace(
+            suggest_changes(context, instance, k, seed, seconds=seconds, cost=cost), constraints=constraints
+        )
+    )
     return replace(explanation, lazy_changes=lazy)
