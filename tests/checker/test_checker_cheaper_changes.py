@@ -217,3 +217,17 @@ def test_constraints_on_changes_say_how_far_a_region_could_go() -> None:
     assert document["scope"]["change_constraints"] == limits
     free = rewrite(document, scope={**document["scope"], "change_constraints": []})
     assert [one.claim for one in Checker(model, table).check(free).failures] == ["maximal"]
+
+
+def test_suggested_changes_are_checked_under_the_constraints_that_their_document_names() -> None:
+    model, table, row = fit("boosted", 1)
+    free = Explainer(model, table).explain(row, k=1).changes[0]
+    name = next(iter(free.changes)).feature
+    limits = [f"cf.{name} == x.{name}"]
+    document = json.loads(Explainer(model, table, constraints=limits).explain(row, k=1).to_json())
+    assert document["changes"]["constraints"] == limits
+    finding = next(one for one in Checker(model, table).check(document).findings if one.claim == "suggested changes")
+    assert (finding.status, "1 constraint of the document" in finding.sentence) == ("holds", True)
+    changes = {key: value for key, value in document["changes"].items() if key != "constraints"}
+    untold = Checker(model, table).check(rewrite(document, changes=changes))
+    assert next(one.status for one in untold.findings if one.claim == "suggested changes") == "undecided"
