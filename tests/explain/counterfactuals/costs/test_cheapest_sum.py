@@ -69,6 +69,30 @@ def test_a_search_that_is_cut_short_bounds_what_is_left(given, need):
     assert answer.cost >= least - 1e-9
 
 
+def test_of_linear_gains_over_fine_grids_little_more_than_the_relaxation_is_paid():
+    """With gains in proportion to costs, the best is greedy: the cheapest gains in full, and a part of one."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        slopes, most = (
+            rng.uniform(0.2, 3.0, 12),
+            rng.uniform(0.1, 1.0, 12),
+        )  # gain for cost, and what a feature can cost
+        grid, every = np.linspace(0.001, 1.0, 1000), np.ones(1000, dtype=np.bool_)
+        choices = [
+            FeatureChoices.select(top * grid, slope * top * grid, every, True)
+            for slope, top in zip(slopes, most, strict=True)
+        ]
+        need = left = 0.6 * float(slopes @ most)
+        least = 0.0
+        for j in np.argsort(-slopes):
+            part = min(most[j], left / slopes[j])
+            least, left = least + part, left - part * slopes[j]
+        search = CheapestSum(choices, Need(need, need, refuse), "sum", 100, lambda: None)
+        answer = search.find_next([])
+        assert least - 1e-9 <= answer.cost <= least + 0.0011
+        assert answer.bound >= least - 1e-6
+
+
 def test_the_model_decides_what_is_in_doubt():
     options = np.array([1.0, 2.0]), np.array([1.0, 2.0]), np.ones(2, dtype=np.bool_)
     asked = []

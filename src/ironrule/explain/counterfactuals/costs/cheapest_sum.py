@@ -29,6 +29,7 @@ from ironrule.arrays import BoolArray, Float64Array, IntpArray
 from ironrule.backends.additive.nearest import Assignment, Need, find_price
 
 STAYS = -1  # the place of the choice not to change
+WAITING = 10  # times as many partial solutions may wait as may be looked at; one has up to thousands of successors
 ROUNDING = 1e-9  # of costs: what our own sums may lose
 
 
@@ -180,7 +181,7 @@ class CheapestSum:
             if bound >= cost - ROUNDING * (1.0 + abs(cost)):
                 break
             self.looked_at += 1
-            if self.looked_at >= limit:
+            if self.looked_at >= limit or count > WAITING * self.limit:
                 left = bound
                 break
             if self.looked_at % 64 == 0:
@@ -227,14 +228,26 @@ class CheapestSum:
                 picks[j] = len(one.gains) - 1
         if total <= self.need.sure:
             return None, math.inf
-        picks = self._reduce(choices, picks)
-        return picks, sum(float(one.costs[pick]) for one, pick in zip(choices, picks, strict=True))
+        # Where gains are linear, it is best to take back a part of what is dearest for its gain, and nothing else.
+        dearness = [
+            one.costs[pick] / max(float(one.gains[pick]), 1e-300) for one, pick in zip(choices, picks, strict=True)
+        ]
+        dearest = sorted(range(len(choices)), key=lambda j: -dearness[j])
+        reduced = [self._reduce(choices, picks), self._reduce(choices, picks, dearest)]
+        costs = [sum(float(one.costs[pick]) for one, pick in zip(choices, some, strict=True)) for some in reduced]
+        return reduced[costs[1] < costs[0]], min(costs)
 
-    def _reduce(self, choices: Sequence[FeatureChoices], picks: Sequence[int]) -> list[int]:
-        """Every choice as cheap as the others let it be, those that gain least first, so that few features change."""
+    def _reduce(
+        self, choices: Sequence[FeatureChoices], picks: Sequence[int], order: Sequence[int] | None = None
+    ) -> list[int]:
+        """Every choice as cheap as the others let it be, one after the other: by default those that gain least first,
+        so that few features change.
+        """
         picks = list(picks)
         total = sum(float(one.gains[pick]) for one, pick in zip(choices, picks, strict=True))
-        for j in sorted(range(len(choices)), key=lambda j: float(choices[j].gains[picks[j]])):
+        if order is None:
+            order = sorted(range(len(choices)), key=lambda j: float(choices[j].gains[picks[j]]))
+        for j in order:
             others = total - float(choices[j].gains[picks[j]])
             enough = choices[j].find_cheapest_above(self.need.sure - others)
             if enough < picks[j]:
