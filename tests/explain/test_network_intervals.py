@@ -16,7 +16,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ironrule import Explainer, Explanation, Proven, check
-from ironrule.space.domain import DomainMode
 from waiting import PATIENCE
 
 
@@ -150,23 +149,29 @@ def test_a_row_with_unseen_numbers_is_explained_and_checked() -> None:
         assert_checked(explanation, model, table)
 
 
-def test_claims_that_need_the_exact_place_are_not_made() -> None:
+def test_claims_that_need_the_exact_place_say_how_exactly_it_is_known() -> None:
     table, outcome = measured()
     model = fitted("relu", table, outcome)
     explainer = Explainer(model, table, desired=1)
     row = int(np.flatnonzero(~explainer.outcomes)[0])
-    assert not explainer.counterfactuals(row, features_to_vary=["income"]).proven
+    found = explainer.counterfactuals(row, features_to_vary=["income"], budget=PATIENCE)
+    assert found.proven
+    assert 0 < found.resolution < 0.01
+    incomes = np.linspace(table.income.min(), table.income.max(), 50_001)
+    points = table.iloc[[row] * len(incomes)].assign(income=incomes)
+    least = np.abs(incomes[model.predict(points) == 1] - table.income.iloc[row]).min()
+    span = np.ptp(table.income)
+    assert abs(found[0].values["income"] - table.income.iloc[row]) <= least + found.resolution * span
     assert explainer.counterfactuals(row, features_to_vary=["accounts"]).proven  # all its values are listed
 
 
-def test_no_counterfactual_is_proven_for_all_numbers() -> None:
+def test_a_narrow_range_of_numbers_is_not_missed_between_two_values() -> None:
     model, table = tent_model(4.1234567, 1e-3)
-    found = {}
-    domains: tuple[tuple[DomainMode, float], ...] = (("seen", PATIENCE), ("interval", 2.0))
-    for domain, seconds in domains:
-        found[domain] = Explainer(model, table, desired=1, domain=domain).counterfactuals(2, budget=seconds)
-    assert (len(found["seen"]), found["seen"].proven) == (0, True)
-    assert not found["interval"].proven
+    seen = Explainer(model, table, desired=1, domain="seen").counterfactuals(2, budget=PATIENCE)
+    assert (len(seen), seen.proven) == (0, True)
+    found = Explainer(model, table, desired=1, domain="interval").counterfactuals(2, budget=PATIENCE)
+    assert (len(found), found.proven) == (1, True)
+    assert abs(found[0].values["x"] - 4.1229567) <= found.resolution * np.ptp(table.x)
     model, table = tent_model(20.0, 1e-3)  # beyond the range
     none = Explainer(model, table, desired=1, domain="interval").counterfactuals(2, budget=PATIENCE)
     assert (len(none), none.proven) == (0, True)

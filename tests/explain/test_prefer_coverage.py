@@ -124,7 +124,7 @@ def test_a_rule_that_describes_one_other_row_is_not_said_to_describe_the_applica
     past = pd.DataFrame({"a": [1, 9, 9, 9], "b": [1, 2, 1, 2]})
     asked = Explainer(lambda rows: (rows.a > 5).to_numpy(dtype=float), past)
     found = asked.explain({"a": 1, "b": b})
-    assert str(found.rule) == "Everyone with a <= 1 gets: a score of at most 0.5."
+    assert str(found.rule) == "Everyone with a = 1 gets: a score of at most 0.5."
     assert found.coverage == 1
     assert found.covers_only_instance == (b == 1)
     assert ("This rule describes only this applicant: no other past row satisfies it." in str(found)) == (b == 1)

@@ -53,7 +53,7 @@ REPORTS: dict[str, tuple[Render, set[str]]] = {  # with the texts that must be f
     "notebook explainer": (lambda x, _: x._repr_html_(), {PAID}),
     "notebook batch": (lambda x, _: x.explain_many([0], workers=1, progress=False)._repr_html_(), {LABEL, VALUE}),
     "comparison of batches": (lambda x, _: compare_batches(x).to_html(), {LABEL, VALUE}),
-    "notebook comparison": (lambda x, _: compare_batches(x)._repr_html_(), {FEATURE}),
+    "notebook comparison": (lambda x, _: compare_batches(x)._repr_html_(), {LABEL}),
     "notebook counterfactuals": (lambda x, _: x.counterfactuals(ROW)._repr_html_(), {LABEL, VALUE}),
     "notebook judgement": (lambda x, e: x.judge(ROW, e.rule)._repr_html_(), {LABEL, VALUE, PAID}),
     "notebook diagnosis": (lambda x, e: x.diagnose(e)._repr_html_(), {LABEL, VALUE}),

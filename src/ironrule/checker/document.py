@@ -478,9 +478,8 @@ _parse_document = record_of(dict, {
         "limits": object_of(record_of(dict, {"moves": _parse_names, "reason": parse_text})),
     }, {"resolution": parse_number, "cost": require_object, "constraints": _parse_names}),
     "labels": parse_labels,
-}, checked_only=(
-    "format", "statistics", "prefer", "preference", "covers_only_instance", "confirmed_by_model", "labels",
-))  # fmt: skip
+}, checked_only=("format", "labels",
+    "statistics", "prefer", "preference", "covers_only_instance", "confirmed_by_model"))  # fmt: skip
 
 
 def compute_digest(document: Mapping[str, Any]) -> str:
