@@ -287,8 +287,7 @@ def list_light_sets(
     while level >= 0:
         if not fresh:
             if child[level] == children[level]:
-                # All children are done: go back up.
-                level -= 1
+                level -= 1  # all children are done
                 continue
             pick, down = branch[level, child[level]], level + 1
             child[level] += 1

@@ -224,8 +224,7 @@ def search_minimum(
     while level >= 0:
         if not fresh:
             if child[level] == children[level]:
-                # All children are done: go back up.
-                level -= 1
+                level -= 1  # all children are done
                 continue
             pick = branch[level, child[level]]
             child[level] += 1

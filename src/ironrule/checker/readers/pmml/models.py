@@ -7,29 +7,35 @@ order of the target field wins. Where nothing is written here for an element, th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 from xml.etree.ElementTree import Element
 
-import numpy as np
-
-from ironrule.checker.arrays import AnyArray, Float64Array
-from ironrule.checker.readers import decisions, normal_form
-from ironrule.checker.readers.decisions import UNDERFLOW, LinearContribution, ScoreSum
+from ironrule.checker.readers.decisions import LinearContribution
 from ironrule.checker.readers.normal_form import (
     DOUBLE_ROUNDOFF,
     ColumnTerm,
     EstimatorTarget,
-    MarginPart,
     NoReading,
     RegressionTree,
     SumForm,
-    SumMargin,
 )
 from ironrule.checker.readers.pmml import regressions
+from ironrule.checker.readers.pmml.answers import (
+    LARGEST_NUMBER,
+    Answer,
+    Cases,
+    ClassTotals,
+    LeafClasses,
+    Number,
+    PowerContribution,
+    Total,
+    add_up,
+    decide_answer,
+    put_values,
+)
 from ironrule.checker.readers.pmml.fields import (
     PmmlField,
     get_attribute,
@@ -47,126 +53,7 @@ from ironrule.checker.readers.registry import identify_class
 
 MODELS = ("Scorecard", "TreeModel", "RegressionModel", "MiningModel", "GeneralRegressionModel")
 AROUND_MODELS = ("MiningSchema", "Output", "Targets", "LocalTransformations")
-LARGEST_NUMBER = 1e290
-GRID = 2.0**-20  # sums of multiples of it are exact while they are small
-LARGEST_ON_GRID = 2.0**30
 MAX_EXPONENT = 8
-
-
-@dataclass(frozen=True, slots=True)
-class PowerContribution:
-    """A weight times a power of a field's number; refused where it is missing, or too large."""
-
-    field: PmmlField
-    weight: float
-    exponent: int
-
-    def __call__(self, values: AnyArray) -> Float64Array:
-        """The products; with the exponent 1 they rise or fall with the numbers."""
-        numbers = self.field.compute(values)
-        with np.errstate(over="ignore"):
-            products: Float64Array = self.weight * numbers**self.exponent
-        if not (np.abs(products) < LARGEST_NUMBER).all():
-            raise NoReading("a regression has no value where a number is missing, infinite or too large")
-        return products
-
-    def scale(self, factor: float) -> PowerContribution:
-        """The same with the weight times a factor."""
-        return replace(self, weight=self.weight * factor)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Total:
-    """A number that a model answers, in real arithmetic: an offset, trees and terms, and how far off the model may be:
-    by ``error`` plus ``relative_error`` times the sizes of the offset, trees and terms. ``plain``: only added up.
-    """
-
-    offset: float = 0.0
-    trees: tuple[RegressionTree, ...] = ()
-    terms: tuple[ColumnTerm, ...] = ()
-    error: float = 0.0
-    relative_error: float = 0.0
-    plain: bool = True
-
-    def to_score(self) -> ScoreSum:
-        """The same for decisions."""
-        size = abs(self.offset) + sum(map(decisions.measure_tree, self.trees))
-        reach = 1.001 * ((1.0 + self.relative_error) * size + self.error) + UNDERFLOW
-        if not reach < LARGEST_NUMBER:
-            raise NoReading("its scores may be too large")
-        bound = math.inf if self.terms else reach
-        return ScoreSum(
-            self.offset, self.trees, self.terms, error=self.error, relative_error=self.relative_error, size_bound=bound
-        )
-
-    def is_on_grid(self) -> bool:
-        """Whether every way to add it up in double precision is exact."""
-        leaves = np.concatenate([[self.offset], *(tree.value for tree in self.trees)])
-        size = abs(self.offset) + sum(map(decisions.measure_tree, self.trees))
-        return self.plain and not self.terms and size < LARGEST_ON_GRID and not np.any(leaves % GRID)
-
-
-def add_up(parts: Sequence[tuple[float, Total]], constant: float = 0.0) -> Total:
-    """The sum of a constant and of totals with factors, which the model may multiply, or divide by what the factors
-    have in common, and add in any order: less than 2 n + 8 roundings of what is no larger than the sizes together.
-    """
-    count = len(parts) + sum(len(one.trees) + len(one.terms) for _, one in parts)
-    roundings = (2 * count + 8) * 1.01 * DOUBLE_ROUNDOFF
-    relative = roundings + 1.01 * max((one.relative_error for _, one in parts), default=0.0)
-    offsets = [constant, *(factor * one.offset for factor, one in parts)]
-    error = 1.01 * sum(abs(factor) * one.error for factor, one in parts) + relative * sum(map(abs, offsets)) + UNDERFLOW
-    trees = tuple(tree.scale(factor) for factor, one in parts for tree in one.trees)
-    terms = tuple(_scale_term(term, factor) for factor, one in parts for term in one.terms)
-    plain = all(one.plain and factor == 1.0 for factor, one in parts)
-    return Total(math.fsum(offsets), trees, terms, error=error, relative_error=relative, plain=plain)
-
-
-def _scale_term(term: ColumnTerm, factor: float) -> ColumnTerm:
-    contribution: Any = term.contribution
-    return term if factor == 1.0 else replace(term, contribution=contribution.scale(factor))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Number:
-    """A regression: a total, through a link: ``none``, ``exp``, ``logit`` or one of LINKS."""
-
-    total: Total
-    link: str = "none"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LeafClasses:
-    """A classification by one tree: per leaf the class, and the classes' shares where the file has them."""
-
-    tree: RegressionTree
-    classes: Sequence[int]
-    shares: Sequence[Sequence[Fraction]] | None
-
-    def spread(self, values: Sequence[float]) -> RegressionTree:
-        """The tree with a value per leaf, in the order of the lists here."""
-        return _put_values(self.tree, dict(enumerate(values)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ClassTotals:
-    """A classification by the largest of several scores. ``kind``: shares are the probabilities, votes are whole ones
-    in ``count`` members, softmax, logit and LINKS (whose one score is of the class ``first``) give them.
-    """
-
-    kind: str
-    scores: Sequence[Total]
-    first: int = 0
-    count: int = 1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Cases:
-    """Several answers, each with a tree that is 1.0 where it counts and else -1.0."""
-
-    answers: Sequence[tuple[RegressionTree, Answer]]
-
-
-Answer = Number | LeafClasses | ClassTotals | Cases
 
 
 def read_pmml(estimator: Any, target: EstimatorTarget) -> SumForm | None:
@@ -178,20 +65,7 @@ def read_pmml(estimator: Any, target: EstimatorTarget) -> SumForm | None:
         answer = _read_file(parse_file(estimator.source), list(estimator.feature_names_in_), known)
     except RecursionError:
         raise NoReading("its file is nested too deep") from None
-    return _decide(answer, target)
-
-
-def _decide(answer: Answer, target: EstimatorTarget) -> SumForm:
-    if isinstance(answer, Cases):
-        alternatives = [
-            (SumMargin(0.0, (MarginPart((tree,)),)), *margins)
-            for tree, one in answer.answers
-            for margins in _decide(one, target).alternatives
-        ]
-        return SumForm(tuple(alternatives))
-    if isinstance(answer, Number):
-        return _decide_number(answer, target)
-    return _decide_leaves(answer, target) if isinstance(answer, LeafClasses) else _decide_scores(answer, target)
+    return decide_answer(answer, target)
 
 
 def _read_file(root: Element, names: Sequence[str], known: Sequence[Any]) -> Answer:
@@ -276,12 +150,6 @@ def _read_labels(target: Element | None, known: Sequence[Any]) -> dict[str, int]
     return labels
 
 
-def _put_values(tree: RegressionTree, values: Mapping[int, float]) -> RegressionTree:
-    """The tree of answers with numbers in their place."""
-    leaves = zip(tree.left.tolist(), tree.value.tolist(), strict=True)
-    return replace(tree, value=np.array([values.get(int(place), 0.0) if left < 0 else 0.0 for left, place in leaves]))
-
-
 @dataclass(slots=True)
 class _ModelReader:
     """Reads models one inside the other. ``everywhere`` are the fields that all models see."""
@@ -343,7 +211,7 @@ class _ModelReader:
                 step = graph.ask(predicate, (points, step, step))
             tree, answers = graph.unfold(step)
             points_of = {place: one for place, one in enumerate(answers) if one != "none"}
-            parts.append((1.0, Total(trees=(_put_values(tree, points_of),))))
+            parts.append((1.0, Total(trees=(put_values(tree, points_of),))))
         return Number(add_up(parts, get_number(model, "initialScore", 0.0)))
 
     def _read_tree(self, model: Element, fields: Mapping[str, Any]) -> Answer:
@@ -358,7 +226,7 @@ class _ModelReader:
         found: list[Any] = [nodes.get(one) if isinstance(one, int) else None for one in answers]
         if model.get("functionName") == "regression":
             scores = [0.0 if node is None else get_number(node, "score") for node in found]
-            return Number(Total(trees=(_put_values(tree, dict(enumerate(scores))),)))
+            return Number(Total(trees=(put_values(tree, dict(enumerate(scores))),)))
         shares = [[Fraction(0)] * len(self.labels) if node is None else self._read_shares(node) for node in found]
         classes = [0 if node is None else self._find_class(node, own) for node, own in zip(found, shares, strict=True)]
         complete = [one for one in shares if one is not None]
@@ -418,7 +286,7 @@ class _ModelReader:
             graph = QuestionGraph(lambda name: _find(fields, name))
             step = regressions.ask_case(graph, case, cases, lambda name: _find(fields, name))
             tree, leaves = graph.unfold(step)
-            condition = _put_values(tree, {place: one for place, one in enumerate(leaves) if one != "none"})
+            condition = put_values(tree, {place: one for place, one in enumerate(leaves) if one != "none"})
             answers.append((condition, self._classify(found, totals, model.get("functionName") == "classification")))
         return Cases(answers) if len(answers) > 1 else answers[0][1]
 
@@ -450,7 +318,7 @@ class _ModelReader:
             for place, (predicate, _) in reversed(list(enumerate(segments))):
                 step = graph.ask(predicate, (graph.answer(1.0 if place == chosen else -1.0), step, step))
             tree, leaves = graph.unfold(step)
-            condition = _put_values(tree, {place: one for place, one in enumerate(leaves) if one != "none"})
+            condition = put_values(tree, {place: one for place, one in enumerate(leaves) if one != "none"})
             if 1.0 not in leaves:
                 continue
             own = self.read(inner, fields)
@@ -601,7 +469,7 @@ def _add_parameters(
                 regressions.ask_values(graph, own.values, weight, lambda name: _find(fields, name))
             )
             put = {place: one for place, one in enumerate(leaves) if one != "none"}
-            parts.append((1.0, Total(trees=(_put_values(tree, put),))))
+            parts.append((1.0, Total(trees=(put_values(tree, put),))))
         elif len(own.powers) > 1:
             raise NoReading("a product of the numbers of several fields is not read")
         else:
@@ -619,7 +487,7 @@ def _build_categories(field: PmmlField, weights: Mapping[Any, float]) -> Regress
     for value, weight in weights.items():
         step = graph.choose(Question(field, "equal", frozenset((value,))), (graph.answer(weight), step, step))
     tree, answers = graph.unfold(step)
-    return _put_values(tree, dict(enumerate(answers)))
+    return put_values(tree, dict(enumerate(answers)))
 
 
 def _read_power(field: Any, weight: float, power: float) -> tuple[float, Total]:
@@ -632,70 +500,3 @@ def _read_power(field: Any, weight: float, power: float) -> tuple[float, Total]:
     term = ColumnTerm(field.column, how, monotone=power == 1 and field.ordered)
     relative = field.relative_error + 8 * power * DOUBLE_ROUNDOFF
     return 1.0, Total(terms=(term,), error=abs(weight) * field.error, relative_error=relative, plain=False)
-
-
-def _decide_number(answer: Number, target: EstimatorTarget) -> SumForm:
-    threshold = target.threshold
-    if threshold is None:
-        raise NoReading("a regression is read with a threshold")
-    total = answer.total
-    if answer.link == "none":
-        if not (total.is_on_grid() and abs(threshold) < LARGEST_ON_GRID):
-            return decisions.decide_number(total.to_score(), threshold)
-        level = math.floor(threshold / GRID) * GRID  # on the grid: above the threshold is above this by one step
-        return SumForm(((SumMargin(total.offset - level - GRID / 2, (MarginPart(total.trees),)),),))
-    if answer.link in LINKS:
-        level, blur = regressions.find_link_level(answer.link, threshold)
-        return SumForm(((total.to_score().build_margin_above(level, blur),),))
-    if answer.link == "exp":
-        return decisions.decide_exponential(total.to_score(), threshold, 16 * DOUBLE_ROUNDOFF)
-    return decisions.decide_logistic(total.to_score(), threshold, 16 * DOUBLE_ROUNDOFF)
-
-
-def _decide_leaves(answer: LeafClasses, target: EstimatorTarget) -> SumForm:
-    wanted = target.desired_classes
-    if target.threshold is None:
-        tree = answer.spread([1.0 if one in wanted else -1.0 for one in answer.classes])
-        return SumForm(((SumMargin(0.0, (MarginPart((tree,)),)),),))
-    if answer.shares is None:
-        raise NoReading("a tree gives no probabilities")
-    chances = answer.spread([float(sum(one[place] for place in wanted)) for one in answer.shares])
-    rounding = (len(answer.shares[0]) + 8) * DOUBLE_ROUNDOFF
-    return decisions.decide_number(ScoreSum(0.0, (chances,), error=rounding), target.threshold)
-
-
-def _decide_scores(answer: ClassTotals, target: EstimatorTarget) -> SumForm:
-    wanted, threshold = target.desired_classes, target.threshold
-    noise = (4 * len(answer.scores) + 64) * DOUBLE_ROUNDOFF  # of a share, an exponential or a quotient
-    if answer.kind in ("logit", *LINKS):
-        score, is_first = answer.scores[0].to_score(), wanted == (answer.first,)
-        if answer.kind in LINKS:
-            wish = 0.5 if threshold is None else threshold
-            level, blur = regressions.find_link_level(answer.kind, wish if is_first else 1.0 - wish)
-            chosen = score if is_first else score.negate()
-            return SumForm(((chosen.build_margin_above(level if is_first else -level, blur),),))
-        if threshold is not None:
-            return decisions.decide_logistic(score, threshold, noise, first=not is_first)
-        score = score if is_first else score.negate()
-        return SumForm(((score.build_margin_above(0.0, noise),),))
-    if threshold is None and answer.kind == "votes":
-        return _decide_votes(answer.scores, wanted)
-    scores = [one.to_score() for one in answer.scores]
-    if threshold is None:
-        return decisions.decide_largest(scores, wanted, noise)
-    if answer.kind == "softmax":
-        return decisions.decide_softmax(scores, wanted, threshold, (len(scores) + 2) * noise)
-    factor = 1.0 / answer.count if answer.kind == "votes" else 1.0
-    total = add_up([(factor, answer.scores[place]) for place in wanted])
-    return decisions.decide_number(replace(total, error=total.error + noise).to_score(), threshold)
-
-
-def _decide_votes(scores: Sequence[Total], wanted: Sequence[int]) -> SumForm:
-    """Whole votes are exact; of equally many the first class wins."""
-
-    def lead(good: int, bad: int) -> SumMargin:
-        pairs = zip(scores[good].trees, scores[bad].trees, strict=True)
-        trees = tuple(replace(mine, value=mine.value - yours.value) for mine, yours in pairs)
-        return SumMargin(0.5 if good < bad else -0.5, (MarginPart(trees),))
-
-    return SumForm(normal_form.compare_classes(lead, wanted, len(scores)))

@@ -235,7 +235,8 @@ class CheapestSum:
         dearest = sorted(range(len(choices)), key=lambda j: -dearness[j])
         reduced = [self._reduce(choices, picks), self._reduce(choices, picks, dearest)]
         costs = [sum(float(one.costs[pick]) for one, pick in zip(choices, some, strict=True)) for some in reduced]
-        return reduced[costs[1] < costs[0]], min(costs)
+        cheaper = int(np.argmin(costs))
+        return reduced[cheaper], costs[cheaper]
 
     def _reduce(
         self, choices: Sequence[FeatureChoices], picks: Sequence[int], order: Sequence[int] | None = None

@@ -17,6 +17,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from ironrule.model.decision import list_labels, split_classes
@@ -258,8 +259,13 @@ class ModelReader:
         def ask(place: int, known: Knowledge) -> int:
             if place == len(tests):
                 return compiler.add_leaf(1.0)
-            yes: Continue = lambda later: ask(place + 1, later)  # noqa: E731
-            return compiler.ask(tests[place], known, yes, lambda _: compiler.add_leaf(-1.0), NO_ANSWER_IF_MISSING)
+            return compiler.ask(
+                tests[place],
+                known,
+                lambda later: ask(place + 1, later),
+                lambda _: compiler.add_leaf(-1.0),
+                NO_ANSWER_IF_MISSING,
+            )
 
         ask(0, compiler.start(self.present))
 
@@ -417,7 +423,9 @@ class ModelReader:
     def _read_indicator(self, tests: Sequence[Predicate], coefficient: float, unknown: str | None) -> ScoreForm:
         """A coefficient where columns have certain values."""
         compiler = PredicateCompiler(self.plan, self.places)
-        add_nothing: Continue = lambda _: compiler.add_leaf(0.0)  # noqa: E731
+
+        def add_nothing(_: Knowledge) -> int:
+            return compiler.add_leaf(0.0)
 
         def ask(place: int, known: Knowledge) -> int:
             if place == len(tests):
@@ -497,8 +505,7 @@ class ModelReader:
             if model.missing == "lastPrediction":
                 unknown = answer(node)
             elif model.missing == "defaultChild" and node.default is not None:
-                child = node.children[node.default]
-                unknown = lambda later: enter(child, later)  # noqa: E731
+                unknown = partial(enter, node.children[node.default])
             elif model.missing != "none":
                 unknown = "it gives no prediction where a value is missing"
             chosen = node.children[place]
@@ -513,7 +520,9 @@ class ModelReader:
                 refuse_prediction,
             )
 
-        add_nothing: Continue = lambda _: compiler.add_leaf(0.0)  # noqa: E731
+        def add_nothing(_: Knowledge) -> int:
+            return compiler.add_leaf(0.0)
+
         compiler.ask(condition, compiler.start(self.present), begin, add_nothing, add_nothing)
         score = build_score(compiler)
         return score if exact else replace(score, exact=False)
