@@ -206,7 +206,7 @@ def test_no_reader_makes_a_check_large(readers: str) -> None:
 
 PMML_MODULES = {
     f"ironrule.checker.readers.{name}"
-    for name in ("pmml", "pmml.fields", "pmml.models", "pmml.predicates", "pmml.regressions")
+    for name in ("pmml", "pmml.answers", "pmml.fields", "pmml.models", "pmml.predicates", "pmml.regressions")
 }
 MOST_LINES_OF_PMML = 7_650  # with general regressions, interactions and segments with conditions
 
