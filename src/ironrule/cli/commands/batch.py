@@ -113,7 +113,7 @@ def end_soon_after_signal() -> Iterator[None]:
 
 
 def _end_process(signal_number: int) -> None:
-    with contextlib.suppress(OSError):  # nobody reads it any more
+    with contextlib.suppress(OSError):  # its reader has ended
         os.write(2, b"error: interrupted; run the same command again\n")
     os._exit(get_exit_code(signal_number))
 

@@ -251,7 +251,7 @@ def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> Command
 def _add_guessed_roles(
     view: str, options: argparse.Namespace, space: Space, counterfactuals: Iterable[Counterfactual]
 ) -> str:
-    """The view, with what to do about changes of features that look immutable, if nobody asked for these."""
+    """The view, with what to do about changes of features that look immutable, if these were not asked for."""
     from ironrule.cli.render import describe_guessed_roles
     from ironrule.cli.terminal import format_line
 

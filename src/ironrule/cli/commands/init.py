@@ -1,7 +1,7 @@
 """ironrule init: write a project file, so that commands in this folder need no model, data, target or desired class.
 
 It looks at the files of the folder, asks what it cannot know, and writes ironrule.toml. What is given is not asked for,
-and with --yes, or where nobody can answer, the suggestions are taken:
+and with --yes, or where no terminal can answer, the suggestions are taken:
 
   ironrule init
   ironrule init --model model.skops --data loans.csv --target status --desired paid
