@@ -69,7 +69,7 @@ def _add_target_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--above", metavar="T", type=float, help="a score above T")
     group.add_argument("--at-most", metavar="T", type=float, help="a score of at most T")
-    text = "stay there even if every score moves by M"
+    text = "reach it even if every score moves by M"
     group.add_argument("--margin", dest="reached_margin", metavar="M", type=float, default=0.0, help=text)
     text = "reach it with these models too"
     group.add_argument(
