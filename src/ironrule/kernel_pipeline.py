@@ -1,4 +1,4 @@
-"""What the compiler does otherwise for kernels than for other functions, so that it takes half as long.
+"""How the compiler treats kernels differently from other functions, so that it takes half as long.
 
 Kernels get their data as tuples of up to 40 arrays, and consist of many small helpers that hand these on. Two things
 that Numba does by default cost most of its time on such code:
