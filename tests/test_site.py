@@ -93,8 +93,8 @@ def test_the_reference_names_every_public_name_once() -> None:
 def test_links_are_resolved_in_the_repository_and_written_for_the_site() -> None:
     from tools.site_pages import replace_links, rewrite_link
 
-    assert rewrite_link("docs/security.md", "../SECURITY.md#how-to-report-a-hole") == (
-        "security_policy.md#how-to-report-a-hole"
+    assert rewrite_link("docs/security.md", "../SECURITY.md#how-to-report-a-vulnerability") == (
+        "security_policy.md#how-to-report-a-vulnerability"
     )
     assert rewrite_link("docs/tutorials/first_rule.md", "../../README.md") == "../index.md"
     assert rewrite_link("docs/reference/index.md", "../cli.md#explain") == "../cli.md#explain"

@@ -71,7 +71,7 @@ def describe_value(value: object, most: int = 100) -> str:
     """
     try:
         return _clean(repr(value), most)
-    except Exception:  # whatever the repr of somebody's object raises; of an int, that it has too many digits
+    except Exception:  # any error in a repr that users wrote; or an int of too many digits
         name = type(value).__name__
         return f"{'an' if name[:1] in 'aeiou' else 'a'} {name} that cannot be shown"
 
@@ -206,7 +206,7 @@ class ErrorFields(TypedDict):
 
 
 def list_error_fields(error: IronruleError, hint: str | None) -> ErrorFields:
-    """The fields of an error, with a hint for whoever reads it there.
+    """The fields of an error, with a hint for its readers there.
 
     >>> fields = list_error_fields(InputError(expected="k must be positive", got=0), "leave k out")
     >>> fields["message"], fields["code"], fields["hint"]

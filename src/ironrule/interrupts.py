@@ -1,6 +1,6 @@
 """Interruption: how Ctrl-C and SIGTERM end work, in one place.
 
-Whoever wants work to end sets an :class:`InterruptFlag`: a signal, another thread, or whoever catches a
+To end work, an :class:`InterruptFlag` is set: by a signal, by another thread, or by code that catches a
 KeyboardInterrupt in the work itself. Every meter (:mod:`ironrule.verdict.budget`) knows the flag of the context in
 which it was made, and looks at it wherever a search looks at its budget; there a flag that is set becomes a
 KeyboardInterrupt, and the search ends with the best it has. A flag stays set, so no later phase of the same work
@@ -42,7 +42,7 @@ def get_exit_code(signal_number: int | None) -> int:
 
 
 class InterruptFlag:
-    """Set once somebody wants work to end; any thread may set it or look at it. ``signal_number``: by which signal."""
+    """Set once work is to end; any thread may set it or look at it. ``signal_number``: by which signal."""
 
     __slots__ = ("_is_set", "signal_number")
 

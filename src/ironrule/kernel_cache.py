@@ -5,7 +5,7 @@ and a change of another module, whose helpers are part of a kernel's code, goes 
 all that the code depends on (:class:`KernelDigest`): the byte code of the kernel and of all functions that it calls,
 the constants that they read, the types of the arguments, the versions of Python, Numba, llvmlite and NumPy, and the
 processor. Equal content has the same name wherever it is installed, so checkouts and environments share files; a stale
-file has a name that nobody asks for.
+file has a name that is never looked up.
 
 Files are written beside their place and then renamed, so that processes may write at the same time, and begin with a
 hash of the rest, so that a damaged file counts as none. The folder is ``IRONRULE_CACHE_DIR``, else a folder in
@@ -284,7 +284,7 @@ def list_folders() -> list[Path]:
 
 
 def _find_user_folder() -> Path:
-    """By the conventions of the platform; relative if nobody's home is known."""
+    """By the conventions of the platform; relative if no home folder is known."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", "")) / "ironrule" / "Cache"
     if sys.platform == "darwin":

@@ -1,4 +1,4 @@
-"""What the compiler does otherwise for kernels than for other functions, so that it takes half as long.
+"""How the compiler treats kernels differently from other functions, so that it takes half as long.
 
 Kernels get their data as tuples of up to 40 arrays, and consist of many small helpers that hand these on. Two things
 that Numba does by default cost most of its time on such code:
@@ -7,7 +7,7 @@ that Numba does by default cost most of its time on such code:
   ends, and keeps its arguments in memory, from where each use loads the whole tuple. But who calls holds its arguments
   until the call returns: here an argument that is never assigned again is borrowed, and stays the value that it is.
 - *Helpers are optimised, and translated to machine code, one by one,* and again as a part of each helper that calls
-  them, and of each kernel. Nobody runs a helper: here its code is only handed on, and optimised once, with the kernel.
+  them, and of each kernel. Helpers never run alone: here their code is handed on, and optimised with the kernel.
 
 Neither changes what a kernel computes. Both lean on Numba's inner parts: where a version has others, this module cannot
 be imported, or :func:`is_supported` says so, and kernels are compiled as any function.

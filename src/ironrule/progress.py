@@ -147,7 +147,7 @@ def leave_announcements_to_others() -> None:
 
 
 def is_shown(visible: bool | None) -> bool:
-    """Whether progress is shown: as the caller says, or else where somebody can see it."""
+    """Whether progress is shown: as the caller says, else on a terminal or in a notebook."""
     return sys.stderr.isatty() or _runs_in_notebook() if visible is None else visible
 
 

@@ -563,7 +563,7 @@ def test_a_number_is_no_name_of_an_outcome_in_a_letter():
 def test_a_complete_rule_that_is_not_proven_is_nothing_to_rely_on():
     html = with_verdicts(make_ladder(), GOOD, UNREFUTED).to_html("person")
     assert "rely on" not in html
-    assert "What is known of the complete rule" in html
+    assert "What is known about the complete rule" in html
 
 
 def test_a_ladder_whose_short_rules_are_poor_is_reported_by_the_last_one():

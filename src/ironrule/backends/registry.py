@@ -1,4 +1,4 @@
-"""The registry of backends, and which of them serves a model that can be read.
+"""The registry of backends, and the choice of a backend for a model that can be read.
 
 A single decision tree without constraints is served by its leaves, sums of trees by branch and bound over cells,
 networks by bound propagation over boxes, models that are read side by side by all of these together. A new backend is a

@@ -265,7 +265,7 @@ def _find_reading_source(document: ExplanationDocument, scope: CheckScope | None
     """Who read the model, where a claim rests on a reading."""
     claims = [*document.rules, *([document.wider] if document.wider is not None else [])]
     covered = any(isinstance(one.verdict, CertificateClaim) and one.verdict.method == "cover" for one in claims)
-    # looked up in the dictionary, so that a model that nobody needed to read is not read now
+    # looked up in the dictionary, so that a model that was not needed is not read now
     models = scope.__dict__.get("models_with_bounds", "") if scope is not None and covered else ""
     if isinstance(models, str):
         return "none"

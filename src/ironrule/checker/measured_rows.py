@@ -67,7 +67,7 @@ class CountedRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LadderRows:
-    """The past rows, which of them were searched on, and the rows that were measured on; None if nobody named them.
+    """The past rows, which of them were searched on, and the rows that were measured on; None if they were not named.
     ``overlap``: why the rows of a table are none to measure on, if they are rows of the data again.
     """
 

@@ -192,8 +192,8 @@ class CheckScope:
         try:
             from ironrule.shared_reading import read_for_checker
         except ImportError:
-            nobody = "the checker has no reading of its own for this model, and the explainer is not installed"
-            raise NoReading(nobody) from None
+            reason = "the checker has no reading of its own for this model, and the explainer is not installed"
+            raise NoReading(reason) from None
         return read_for_checker(estimator, user_model.decision.target, user_model.decision.labels), "shared"
 
     def _agrees_with_model(self, bounds: MarginBounds, user_model: UserModel) -> bool:

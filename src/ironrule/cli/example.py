@@ -1,4 +1,4 @@
-"""The bundled example as files, for trying the commands: what somebody has who has a model and a table.
+"""The bundled example as files, for trying the commands: data, a model, labels and a project file.
 
 A folder with past loans, fresh loans to measure short rules on, a fitted model, labels, and the project file that names
 them all. The model is that of the demo, trained on the past loans.

@@ -23,7 +23,7 @@ def add_notice_options(group: argparse._ActionsContainer) -> None:
     group.add_argument("--fields", metavar="FILE", type=Path, help=text)
     text = "the date that stands in it, such as 2026-03-31 (default: today)"
     group.add_argument("--date", metavar="DATE", type=_parse_day, help=text)
-    text = "leave out what the reasons are worth"
+    text = "leave out how reliable the reasons are"
     group.add_argument("--no-worth", dest="worth", action="store_false", help=text)
 
 

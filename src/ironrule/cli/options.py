@@ -48,9 +48,9 @@ def add_space_options(group: argparse._ActionsContainer) -> None:
     text = "a file with the domains of the features (see ironrule inspect)"
     group.add_argument("--space", metavar="FILE", type=Path, help=text)
     group.set_defaults(roles=None)  # which a project file may have
-    text = "how features, values and outcomes are called, with units and formats (.toml; see docs/labels.md)"
+    text = "names of features, values and outcomes, with units and formats (.toml; see docs/labels.md)"
     group.add_argument("--labels", metavar="FILE", type=Path, help=text)
-    text = "of labels, reasons and notices: en, de, ...; for the sentences of a notice also a file (.toml)"
+    text = "the language of labels, reasons and notices: en, de, ...; for notices also a file (.toml)"
     group.add_argument("--language", metavar="LANGUAGE", help=text)
 
 
@@ -91,7 +91,7 @@ def add_search_options(parser: argparse.ArgumentParser, several: bool = True) ->
     """How many answers (where there may be several), within which budget, from which seed, under which constraints."""
     group = parser.add_argument_group("search")
     if several:
-        text = "how many answers at the most (default 5; greedy_cf gives one rule)"
+        text = "the largest number of answers (default 5; greedy_cf gives one rule)"
         group.add_argument("--k", metavar="K", type=int, help=text)
     add_constraint_option(group)
     group.add_argument("--seconds", metavar="S", type=float, help="budget in seconds (default 30; inf for no limit)")
@@ -110,7 +110,7 @@ def add_robustness_options(group: argparse._ActionsContainer) -> None:
 
 def add_domain_option(group: argparse._ActionsContainer) -> None:
     """``--domain``."""
-    text = "numbers: any value in their range where the model can be read so (auto, interval), or those seen"
+    text = "numbers: any value in their range (interval; auto: if the model can be read so), or the values seen"
     group.add_argument("--domain", choices=DOMAIN_MODES, default="auto", help=text)
 
 
@@ -148,17 +148,17 @@ def add_cost_options(group: argparse._ActionsContainer, name: str = "--change-co
         group.add_argument(option, dest="change_cost", action=_StoreCostPart, part=part, help=text, **settings)
 
     text = "fewest changes, then distance (default), or the sum, root of squares or largest distance"
-    add(name, "norm", f"what nearest means: {text}", choices=COST_NORMS)
+    add(name, "norm", f"the meaning of nearest: {text}", choices=COST_NORMS)
     text = "distances in ranges (default), in median absolute deviations, or in shares of past rows"
     add("--scale", "scale", text, choices=COST_SCALES)
-    text = "what distance costs: income=2, income=1:5 (up:down), age=inf (never)"
+    text = "the price of distance: income=2, income=1:5 (up:down), age=inf (never)"
     add("--price", "prices", text, metavar="F=P", nargs="+")
     text = "change a number by whole multiples only: amount=50"
     add("--step", "steps", text, metavar="F=N", nargs="+")
     add(
         "--per-change",
         "per_change",
-        f"what every changed feature costs besides, with {name} l1",
+        f"the additional cost of every changed feature, with {name} l1",
         metavar="C",
         type=float,
     )

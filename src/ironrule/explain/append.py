@@ -1,4 +1,4 @@
-"""Append rows to the history of an explainer without computing again what is known of the old ones.
+"""Append rows to the history of an explainer without computing anything again for the old rows.
 
 Old rows are recoded, since new values may have come into the domains. The model is asked about the new rows alone,
 unless a column got another type, so that the model would see the old rows differently too.

@@ -1,4 +1,4 @@
-"""What an explainer explains, by what, and what can be proven: the facts that people see of it."""
+"""The facts about an explainer that people see: what it explains, with which model, and what can be proven."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows rules are searched on and measured on: half of the past rows each, or rows of the user's own.
+"""Which rows rules are searched on, and which they are measured on: half of the past rows each, or the user's rows.
 
 The split is described in :mod:`ironrule.model.population`. It is made when a ladder first needs it, and kept.
 """

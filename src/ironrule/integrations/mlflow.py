@@ -1,4 +1,4 @@
-"""MLflow: explainers as models of a flavour of their own, explanations as artifacts, evaluations as metrics.
+"""MLflow: explainers as models with their own flavour, explanations as artifacts, evaluations as metrics.
 
     import ironrule.integrations.mlflow as ironrule_mlflow
 

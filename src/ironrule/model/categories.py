@@ -1,4 +1,4 @@
-"""Find categories again that a text file has lost, from the lists that a fitted model keeps.
+"""Restore the categories that a text file has lost, from the lists that a fitted model keeps.
 
 A CSV file knows no types: a category "01067" comes back as the number 1067, and a pandas category as plain text. Models
 that were fitted on categories keep lists of them: encoders of scikit-learn and its histogram boosting, XGBoost and

@@ -1,4 +1,4 @@
-"""From whatever a user's model answers to a decision: desired or not.
+"""Turn the answers of a user's model into decisions: desired or undesired.
 
 A model that gives labels decides by them. A model that gives scores is desired where the score is above the
 threshold, or below it if the user says so (``desired="below"``); a tie is undesired either way. Scores for several

@@ -4,7 +4,7 @@ A counterfactual is robust if it stays desired when scores move by a margin, and
 is asked with a threshold that is harder to pass, and all of them must agree. (A rule is robust the other way round: its
 models are asked with a threshold that is easier to pass, and what any of them desires is an exception.)
 
-To everybody who asks, this is a classifier of its own with the classes False and True. It is read by reading each
+To its callers, this is a classifier with the classes False and True. It is read by reading each
 decision (:mod:`ironrule.model.read_model`).
 """
 

@@ -1,4 +1,4 @@
-"""A model as it was read, without the library that it came from: what a saved explainer has in place of the user's own.
+"""A model as it was read, without the library that it came from: what a saved explainer has instead of it.
 
 It has what :func:`ironrule.model.read_model.read_model` found: the normal form, and how each column that the model sees
 follows from one column of the table. So it is read as any other model is, and gives the same proofs.

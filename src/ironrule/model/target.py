@@ -1,4 +1,4 @@
-"""What a counterfactual is to reach, if not the explainer's own desired outcome: ``Target``.
+"""What a counterfactual should reach, if not the explainer's own desired outcome: ``Target``.
 
 Another class, a score above a number, a band of scores, or a grade that is the name of a band. Scores are what
 ``threshold=`` of the explainer speaks of: the probability of the desired class, or what a function or a regression

@@ -1,4 +1,4 @@
-"""Small tables are put to the model on one thread.
+"""Ask the model about small tables on one thread.
 
 Libraries that are parallel by OpenMP, such as scikit-learn's HistGradientBoosting and XGBoost, wake all
 processors for every call, and at its end their threads wait for each other. For a handful of rows that costs more than

@@ -1,4 +1,4 @@
-"""Whom a report is written for. Imports nothing heavy, so that the command line can name audiences at once.
+"""The people for whom a report is written. Imports nothing heavy, so that the command line can name audiences at once.
 
 An explanation is reported to the person and to the validator. A ladder also makes a notice, which a lender sends: its
 few reasons come from a short rule.

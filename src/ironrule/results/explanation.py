@@ -1,4 +1,4 @@
-"""An explanation: the rules found for one row, what is known of them, and how they were found.
+"""An explanation: the rules found for one row, what is known about them, and how they were found.
 
 ``Explanation`` is what ``Explainer.explain`` returns: ranked rules, each with its verdict and its certificate, the
 counterfactuals that bound them, and the statistics of the search. ``to_json`` writes all of it as one document with a

@@ -1,4 +1,4 @@
-"""What an explanation speaks of: the domain of every feature, in values and in words.
+"""What an explanation is about: the domain of every feature, in values and in words.
 
 A rule is proven for a space, and a reader must be told which: any number from the smallest to the largest, or only the
 values that were seen. :class:`DomainSummary` says it for one feature; explanations carry one for every feature, and the

@@ -1,4 +1,4 @@
-"""Duals: what a point of the space demands of a rule.
+"""Duals: which components of a rule exclude a point of the space.
 
 The dual of a point is the set of the instance's components that are false on it (Geng, Schleich and Suciu, "Computing
 Rule-Based Explanations by Leveraging Counterfactuals", VLDB 2022). A rule excludes the point exactly if it contains one

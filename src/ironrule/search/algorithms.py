@@ -1,4 +1,4 @@
-"""The registry of algorithms: how each is called, where it is defined, and what a form says of it.
+"""The registry of algorithms: their names, where they are defined, and how a form describes them.
 
 All code that lists or names algorithms reads this module. It imports nothing heavy, so that the command line can name
 them without loading Numba; :func:`load_algorithm` imports one when it is used.

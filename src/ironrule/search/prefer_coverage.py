@@ -1,4 +1,4 @@
-"""Of the proven rules that are little longer than the shortest, one that covers most past rows.
+"""Choose, among the proven rules that are little longer than the shortest, one that covers most past rows.
 
 Every rule that holds meets all known demands, so it contains a minimal hitting set of them, which weighs no more and
 covers no fewer past rows. So the hitting sets up to the permitted weight are listed, and those that cover more than the

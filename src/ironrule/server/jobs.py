@@ -1,6 +1,6 @@
 """Jobs: work in threads, with a few workers, a share for every user, progress, and cancel.
 
-Every user has a queue; workers take from the queues in turn, so whoever asks a lot waits for themselves. A job of one
+Every user has a queue; workers take from the queues in turn, so a user with many jobs delays only these. A job of one
 row goes before batches. A batch is done row by row: after each row its worker takes what is next, and batches never
 hold all workers at the same time. A user of whom nothing runs gets a worker even when others hold all of them, up to
 twice as many. All threads share one interpreter, so more of them would only slow each other down.

@@ -84,7 +84,7 @@ class SecurityMiddleware:
 
         try:
             user = self._check_head(scope)
-            if user is None or scope["path"] == LOGIN_PATH:  # whoever logs in is not known yet
+            if user is None or scope["path"] == LOGIN_PATH:  # the user is not known before the login
                 replay = await self._check_body(scope, receive, guest=True)
                 with self._guest_requests.take(None, self._settings.limits.guest_requests):
                     await self._app(scope, replay, send_with_headers)
@@ -148,7 +148,7 @@ async def _read_body(headers: Headers, receive: Receive, max_bytes: int, seconds
             more = True
             while more:
                 message = await receive()
-                if message["type"] == "http.disconnect":  # nobody hears this, and what came is not the whole
+                if message["type"] == "http.disconnect":  # the client is gone, and the body is incomplete
                     statement = "the connection ended before the whole request had arrived"
                     raise ApiError(400, "request-incomplete", statement)
                 body += message.get("body", b"")

@@ -84,7 +84,7 @@ class AccessToken:
 
 
 def compute_digest(secret: str) -> bytes:
-    """The digest of a secret that somebody has sent."""
+    """The digest of a secret that was sent."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 

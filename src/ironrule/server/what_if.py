@@ -1,4 +1,4 @@
-"""A row with some values changed: what the model decides then, and whether a rule still applies to it.
+"""A row with some values changed: what the model decides about it, and whether a rule still applies to it.
 
 It explains nothing, so it is not recorded.
 """

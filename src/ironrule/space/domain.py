@@ -1,4 +1,4 @@
-"""What numeric features may take: every number of their range, or the values seen alone.
+"""What numeric features may take: every number of their range, or only the values seen.
 
 This module is light, since the help of the command line names the modes.
 """

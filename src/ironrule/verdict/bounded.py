@@ -1,4 +1,4 @@
-"""Bounded: what real rows say of a rule that is not proven.
+"""Bounded: what real rows say about a rule that is not proven.
 
 A rule that holds for every conceivable person is often long. A shorter one may have exceptions, but few among people
 like those in the history. ``Bounded`` says how few: rows that the search for the rule never looked at are counted, and

@@ -28,7 +28,7 @@ from ironrule.wording import format_settings
 
 StopReason = Literal["finished", "work", "seconds", "evaluations", "interrupted"]
 """What ended a search: it came to its end; it left questions open that are too hard for the usual limit of work; its
-seconds or its evaluations were spent; or somebody interrupted it."""
+seconds or its evaluations were spent; or a user interrupted it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ class Meter:
         return ": ".join([self.phase.capitalize(), *([", ".join(best + least)] if best + least else [])])
 
     def watch(self, visible: bool | None) -> SearchStatus:
-        """A line for people who wait, shown within its block; ``visible`` None: where somebody can see it."""
+        """A line for people who wait, shown within its block; ``visible`` None: on a terminal or in a notebook."""
         return SearchStatus(self.describe, lambda: self.elapsed, self.budget.seconds, visible)
 
     def time_block(self, name: str) -> BlockTimer:

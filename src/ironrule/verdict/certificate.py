@@ -1,4 +1,4 @@
-"""Certificates: what lets others check a proof without trusting the search that found it.
+"""Certificates: what others need to check a proof without trusting the search that found it.
 
 That a rule holds is shown by a *cover* of its box: the box is cut in two, and the parts again, until every piece is so
 small that a bound shows that no point of it is desired. A cover says where to cut, nothing else: a checker

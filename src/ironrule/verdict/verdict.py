@@ -1,4 +1,4 @@
-"""Verdicts: what is known of a rule. Three values, never a bool; and the quality classes of the paper.
+"""Verdicts: what is known about a rule. Three values, never a bool; and the quality classes of the paper.
 
 ``Proven``     no exception exists anywhere in the space, and here is the certificate.
 ``Refuted``    here is a point that satisfies the rule and has the desired outcome.

@@ -240,7 +240,7 @@ def test_the_page_tells_what_forbids_every_change(client: httpx.Client, german: 
     where = ask_by_form(client, fixed=fixed)
     page, data = client.get(where).text, client.get(f"{where}.json").json()
     assert "Proven: these restrictions together forbid every change" in page
-    assert "Lift any one of them, and there is one." in page
+    assert "Without any one of them, there is such a change." in page
     assert "without it: duration in month <strong>" in page
     assert data["infeasibility"]["minimal"]
     assert not data["can_have_menu"]

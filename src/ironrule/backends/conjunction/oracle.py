@@ -100,7 +100,7 @@ class ConjunctionOracle:
                 continue
             found = self._try_points(query.case, box, near, run)
             cut = self._find_cut(box, near)
-            if found is None and cut is None:  # nothing but gaps is left: an end of them may do, or nobody can tell
+            if found is None and cut is None:  # nothing but gaps is left: an end of them may do, or it stays open
                 found = self._try_points(query.case, box, np.stack([*_iterate_corners(box)]), run)
                 undecided += 1
             elif cut is not None:

@@ -124,7 +124,7 @@ def fill_mask_costs(forest: CompiledForest, tables: ChangeTables) -> None:
         cell = tables.home[feature]
         inside = (forest.mask_words[words + (cell >> 6)] >> np.uint64(cell & 63)) & ONE
         tables.needs_change[place] = inside == ZERO
-        # Under the usual costs nobody asks what a mask costs.
+        # The usual costs do not need what a mask costs.
         if inside == ZERO and tables.shares.shape[1] > 1:
             # The cheapest cells come first, so the first that the mask admits is the one.
             tables.mask_costs[place] = np.inf

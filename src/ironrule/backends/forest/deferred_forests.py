@@ -74,8 +74,8 @@ class DeferredForests(Sequence[CompiledForest]):
 
 
 def defer_forests(model: TabulatedModel, space: Space, feasible: FeasibleRegion) -> DeferredForests | None:
-    """The forests of a sum of single columns' contributions with many values; None of any other model, and where what
-    it is compiled to might be too large: whoever compiles it at once hears of that at once.
+    """The forests of a sum of single columns' contributions with many values; None of any other model, and where the
+    compiled form might be too large: compiling it at once reports that early.
     """
     sizes = space.sizes.tolist()
     if max(sizes, default=0) <= MANY_VALUES or feasible.groups:

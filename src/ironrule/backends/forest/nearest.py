@@ -1,4 +1,4 @@
-"""The nearest counterfactuals of a forest, proven so: fewest changes first, then least distance; or least of any cost.
+"""Find and prove the nearest counterfactuals of a forest: fewest changes, then least distance; or least of any cost.
 
 A quick answer comes first, uphill from the instance. Then changes of at most one feature are searched, of at most two,
 and so on (:mod:`~ironrule.backends.forest.change_search`), until a counterfactual is found: the search goes on with its

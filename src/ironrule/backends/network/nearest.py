@@ -1,4 +1,4 @@
-"""The nearest counterfactuals of a network, proven so: best-first branch and bound by what changes cost.
+"""Find and prove the nearest counterfactuals of a network: best-first branch and bound by the cost of changes.
 
 A sub-box costs at least what its cheapest places do, feature by feature; the least cost of a range of places is looked
 up in a table of the least over runs of 1, 2, 4, ... places, two of which make up any range. Sub-boxes are bounded in

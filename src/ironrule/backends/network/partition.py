@@ -1,4 +1,4 @@
-"""How a query's box is cut into sub-boxes, and the cover that this is in the end.
+"""How a query's box is cut into sub-boxes, which form a cover in the end.
 
 Sub-boxes are ranges of places among the open cells. Those in which nothing can occur are dropped: no combination of
 values that the constraints permit lies in them. Of a feature that constraints mention every value is a cell of its

@@ -10,7 +10,7 @@ a feature adds to the cost of a change is its *part*:
     l2       the square of the distance
     linf     the distance; the largest counts
 
-Counterfactuals are compared by these sums. Whoever wrote the document has rounded: differences of less than
+Counterfactuals are compared by these sums. The numbers in documents are rounded: differences of less than
 ``TOLERANCE`` are not looked at.
 """
 

@@ -45,12 +45,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--workers", metavar="N", type=int, help="number of processes (default: one per processor)")
     group.add_argument("--engine", choices=("local", "ray"), default="local", help="default: this machine")
     group.add_argument("--address", metavar="ADDRESS", help="address of a Ray cluster (default: start one here)")
-    text = "give a row that another row's proven rule covers that rule, without a search"
+    text = "give a row the proven rule of an earlier row that covers it, without a search"
     group.add_argument("--reuse", action="store_true", help=text)
     group.add_argument("--changes", action="store_true", help="suggest changes too, for letters; takes longer")
     text = "explain every row by short rules too, for notices (see ironrule ladder)"
     group.add_argument("--ladders", action="store_true", help=text)
-    text = "bounds of these rules (default up to 6)"
+    text = "most bounds of a short rule (default 6)"
     group.add_argument("--most", metavar="N", type=int, help=text)
     text = "rows to measure short rules on (default: half of DATA)"
     group.add_argument("--measure", metavar="FILE", type=Path, help=text)
@@ -113,7 +113,7 @@ def end_soon_after_signal() -> Iterator[None]:
 
 
 def _end_process(signal_number: int) -> None:
-    with contextlib.suppress(OSError):  # nobody reads it any more
+    with contextlib.suppress(OSError):  # its reader has ended
         os.write(2, b"error: interrupted; run the same command again\n")
     os._exit(get_exit_code(signal_number))
 

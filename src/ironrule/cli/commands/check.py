@@ -2,21 +2,21 @@
 their author.
 
 EXPLANATION is the JSON of ironrule explain, of ironrule ladder, or of ironrule counterfactual (also with --region,
---menu or --why-none), or a validator's report (.html) that has one attached. The space and the constraints must be
-those that it was made with. It names the desired outcome; give yours with --desired and --threshold to compare the two:
+--menu or --why-none), or a validator's report (.html) that has one attached. Pass the space and the constraints with
+which it was made. It names the desired outcome; pass yours with --desired and --threshold to compare the two:
 
   ironrule explain model.skops loans.csv --row 17 --desired paid --output why.json
   ironrule check why.json --model model.skops --data loans.csv --desired paid
   ironrule counterfactual model.skops loans.csv --row 17 --desired paid --output changes.json
   ironrule check changes.json --model model.skops --data loans.csv --desired paid
 
-A saved explainer (.ironrule) takes the place of MODEL and DATA. Then the normal form in the file is checked, as the
-explainer read it from the model, and not the model itself; the result says so:
+You can pass a saved explainer (.ironrule) instead of MODEL and DATA. Then the check is against the normal form in the
+file, as the explainer read it from the model, and not against the model itself; the result says so:
 
   ironrule check why.json credit.ironrule
 
-Exit codes: 0 proven, or of a ladder: every claim holds; 1 refuted (a claim is false or was altered, the rule has an
-exception, or a counterfactual is nearer), 2 input that cannot be used, 3 undecided. With --strict, 3 also where the
+Exit codes: 0 proven, or for a ladder: every claim holds; 1 refuted (a claim is false or was altered, the rule has an
+exception, or a counterfactual is nearer), 2 input that cannot be used, 3 undecided. With --strict, 3 also if the
 checker had to use the explainer's reading of the model ("reading shared", so always with a saved explainer), or was not
 told what counts as desired.
 """
@@ -50,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="an explanation, a ladder or counterfactuals as JSON, or a report that has one attached",
     )
-    text = "a saved explainer (.ironrule), in the place of --model and --data"
+    text = "a saved explainer (.ironrule), instead of --model and --data"
     parser.add_argument("saved", metavar="SAVED", type=Path, nargs="?", action=_StoreModel, help=text)
     group = parser.add_argument_group("model")
     text = "the model that was explained, or a saved explainer"
@@ -66,7 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "the rows that a ladder was measured on, if these are not half of DATA"
     group.add_argument("--measure", metavar="FILE", type=Path, help=text)
     shared.add_space_options(group)
-    text = "exit with 3 unless every number between the values seen is spoken of too"
+    text = "exit with 3 unless the claims are about every number between the values seen, too"
     group.add_argument("--intervals", action="store_true", help=text)
     shared.add_constraint_option(group)
 

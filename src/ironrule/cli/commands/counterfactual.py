@@ -69,7 +69,7 @@ def _add_target_options(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--above", metavar="T", type=float, help="a score above T")
     group.add_argument("--at-most", metavar="T", type=float, help="a score of at most T")
-    text = "stay there even if every score moves by M"
+    text = "reach it even if every score moves by M"
     group.add_argument("--margin", dest="reached_margin", metavar="M", type=float, default=0.0, help=text)
     text = "reach it with these models too"
     group.add_argument(
@@ -251,7 +251,7 @@ def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> Command
 def _add_guessed_roles(
     view: str, options: argparse.Namespace, space: Space, counterfactuals: Iterable[Counterfactual]
 ) -> str:
-    """The view, with what to do about changes of features that look immutable, if nobody asked for these."""
+    """The view, with what to do about changes of features that look immutable, if these were not asked for."""
     from ironrule.cli.render import describe_guessed_roles
     from ironrule.cli.terminal import format_line
 

@@ -1,9 +1,9 @@
 """ironrule demo: explain a denied loan in the German credit data that comes with Ironrule.
 
-100 boosted trees on one-hot encoded columns are trained on half of 1,000 applications. An applicant that they deny, and
-that they were not trained on, is explained: by a short rule with a bound on its exceptions, by the whole proven rule on
-the original columns, and by changes that would have reversed the decision. With --model tree, a decision tree decides,
-whose proven rules are short themselves:
+100 boosted trees on one-hot encoded columns are trained on half of 1,000 applications. They deny an applicant from the
+other half. The demo explains this by a short rule with a bound on its exceptions, by the whole proven rule on the
+original columns, and by changes that would have reversed the decision. With --model tree, a decision tree decides; its
+proven rules are short:
 
   ironrule demo --model tree
 """

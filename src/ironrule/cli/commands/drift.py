@@ -1,6 +1,6 @@
-"""ironrule drift: how explanations changed between two batches, of two versions of a model or of two months.
+"""ironrule drift: show how explanations changed between two batches, of two versions of a model or of two months.
 
-OLD and NEW are folders of ironrule batch. With the new model, every rule of OLD is rechecked by it:
+OLD and NEW are folders of ironrule batch. If you pass the new model, it rechecks every rule of OLD:
 
   ironrule drift may/ june/ --output drift.html
   ironrule drift old/ new/ --model new.skops --data loans.csv --target status --desired paid

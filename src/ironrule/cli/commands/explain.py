@@ -1,11 +1,11 @@
 """ironrule explain: a rule that explains why a model gave one row the undesired outcome.
 
-MODEL is a fitted classifier, DATA the past rows. Put MODEL and DATA first, the options after them:
+MODEL is a fitted classifier, DATA the past rows. Write MODEL and DATA first, the options after them:
 
   ironrule explain model.skops loans.csv --row 17 --target status --desired paid
 
-A proven rule with more than four bounds comes below a short one, which has a bound on its exceptions: --most 3 asks
-for a shorter one, --most 0 for the whole rule alone.
+If the proven rule has more than four bounds, a short rule with a bound on its exceptions comes first. --most 3 asks for
+a short rule of at most three bounds, --most 0 only for the whole rule.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_search_options(parser)
     shared.add_rule_options(parser)
     shared.add_change_cost_options(parser)
-    text = "first a rule of at most N bounds, and a limit on its exceptions among people like past ones; 0: none"
+    text = "first a rule of at most N bounds, with a bound on its share of exceptions; 0: no short rule"
     parser.add_argument("--most", metavar="N", type=int, help=f"{text} (default: 4 above a long proven rule)")
-    text = "rows to measure that bound on, best ones that the model was not trained on (default: half of DATA)"
+    text = "rows to measure that bound on, preferably not used to train the model (default: half of DATA)"
     parser.add_argument("--measure", metavar="FILE", type=Path, help=text)
     parser.add_argument("--diagnose", action="store_true", help="also say what makes the rule long")
     text = "also append one line of JSON to a log, without the person's values (see docs/pipelines.md)"

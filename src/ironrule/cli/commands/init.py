@@ -1,13 +1,13 @@
 """ironrule init: write a project file, so that commands in this folder need no model, data, target or desired class.
 
-It looks at the files of the folder, asks what it cannot know, and writes ironrule.toml. What is given is not asked for,
-and with --yes, or where nobody can answer, the suggestions are taken:
+It looks at the files of the folder, asks for what it cannot know, and writes ironrule.toml. It does not ask for what
+you pass as an option. With --yes, or without a terminal, it asks nothing and takes its own suggestions:
 
   ironrule init
   ironrule init --model model.skops --data loans.csv --target status --desired paid
   ironrule explain --row 17
 
-With --example it writes a folder with everything to try the commands on: the bundled loans, a model and labels.
+With --example it writes a folder in which you can try the commands: the bundled loans, a model and labels.
 
   ironrule init --example credit
 """

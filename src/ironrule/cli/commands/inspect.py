@@ -1,10 +1,10 @@
 """ironrule inspect: the features of your data and the values they can take, as Ironrule reads them.
 
-Roles that are not declared are guessed from the names of features: what looks protected or immutable. Explanations
-suggest no change of such a feature. All else, such as ironrule counterfactual, knows declared roles alone: those of a
-file, or of ironrule.toml ([roles], then age = "immutable").
+If you declare no role for a feature, its name may suggest one: protected or immutable. Explanations suggest no change
+of such a feature. All other commands, such as ironrule counterfactual, use only declared roles: those of a file, or of
+ironrule.toml ([roles], then age = "immutable").
 
-Write them to a file, correct it, and pass it with --space:
+Write the features to a file, correct it, and pass it with --space:
 
   ironrule inspect loans.csv --target status --output space.toml
   ironrule explain model.skops loans.csv --row 17 --space space.toml

@@ -1,4 +1,4 @@
-"""ironrule ladder: explain one row by 1, 2, 3, ... conditions, each with what it is worth, and by the proven rule.
+"""ironrule ladder: explain one row by rules of 1, 2, 3, ... conditions, each with its verdict.
 
 Short rules get a bound on their share of exceptions, measured on past rows that the search did not look at, or on rows
 that the model was not trained on:
@@ -39,14 +39,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_cache_option(parser)
     shared.add_row_option(parser)
     group = parser.add_argument_group("ladder")
-    group.add_argument("--most", metavar="N", type=int, default=6, help="bounds of short rules (default up to 6)")
+    group.add_argument("--most", metavar="N", type=int, default=6, help="most bounds of a short rule (default 6)")
     text = "the best rule of each length, instead of rules that contain one another"
     group.add_argument("--not-nested", dest="nested", action="store_false", help=text)
-    text = "show the shortest rule that holds for this share of people, such as 0.99"
+    text = "show first the shortest rule that holds for this share of people, such as 0.99"
     group.add_argument("--at-least", metavar="SHARE", type=float, help=text)
-    text = "with which all bounds hold together (default 0.95)"
+    text = "the confidence with which all bounds hold together (default 0.95)"
     group.add_argument("--confidence", metavar="C", type=float, default=0.95, help=text)
-    text = "rows to measure on, best ones that the model was not trained on (default: half of DATA)"
+    text = "rows to measure on, preferably not used to train the model (default: half of DATA)"
     group.add_argument("--measure", metavar="FILE", type=Path, help=text)
     text = "also give at most N reasons, as a notice names them"
     group.add_argument("--reasons", metavar="N", type=int, help=text)

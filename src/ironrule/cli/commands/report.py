@@ -1,21 +1,21 @@
-"""ironrule report: an explanation as one HTML or PDF file, for the person it is about or for a validator.
+"""ironrule report: write an explanation as one HTML or PDF file, for the person it is about or for a validator.
 
-From explanations that ironrule explain has written; several make one report:
+From files that ironrule explain has written; several files make one report:
 
   ironrule report why.json --output why.html
   ironrule report why.json --audience validator --model model.skops --data loans.csv --output why.html
 
-Or of a batch, from the folder that ironrule batch has written:
+From a batch, that is, the folder that ironrule batch has written:
 
   ironrule report explained --output all.html
   ironrule report explained --row 17 --output 17.html
 
-Or notices that can be sent, from ladders or from a batch with ladders:
+Notices to send, from ladders or from a batch with ladders:
 
   ironrule report ladder.json --audience notice --language de --output notice.html
   ironrule report explained --audience notice --people people.csv --output notices.html
 
-Or of a new explanation, with the options of ironrule explain:
+For a new explanation, with the options of ironrule explain:
 
   ironrule report model.skops loans.csv --row 17 --target status --desired paid --output why.html
 """
@@ -61,7 +61,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "default: person; for several explanations: validator, with an overview; notice: of ladders, to be sent"
     group.add_argument("--audience", choices=LADDER_AUDIENCES, help=text)
     group = parser.add_argument_group("letters and notices")
-    group.add_argument("--reasons", metavar="N", type=int, help="how many a notice gives at the most (default 4)")
+    group.add_argument("--reasons", metavar="N", type=int, help="the largest number of reasons in a notice (default 4)")
     add_notice_options(group)
     text = "values for single letters of a batch (.csv with the column row)"
     group.add_argument("--people", metavar="FILE", type=Path, help=text)

@@ -1,7 +1,7 @@
-"""ironrule save: write an explainer to one file, which other commands take in the place of MODEL and DATA.
+"""ironrule save: write an explainer to one file, which other commands take instead of MODEL and DATA.
 
-The file opens without the model and without the library that it needs, and runs no code. With --no-history it has no
-past row in it, only what features can take:
+The file opens without the model and its library, and runs no code. With --no-history it contains no past rows, only the
+values that features can take:
 
   ironrule save model.skops loans.csv --target status --desired paid --output credit.ironrule
   ironrule explain credit.ironrule --row-json '{"months": 36, "amount": 9000, "job": "skilled"}'
@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     shared.add_domain_option(group)
     text = "rules must hold for these models too; they are in the file as well"
     group.add_argument("--models", metavar="MODEL", type=Path, nargs="+", default=[], help=text)
-    text = "rows to measure ladders on, best ones that the model was not trained on (default: half of DATA)"
+    text = "rows to measure ladders on, preferably not used to train the model (default: half of DATA)"
     group.add_argument("--measure", metavar="FILE", type=Path, help=text)
     shared.add_output_option(parser, f"the explainer ({SAVED_ENDING})")
 

@@ -57,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_server_options(group: argparse._ActionsContainer) -> None:
-    text = "what the pages are called (default: the names of the files)"
+    text = "the title of the pages (default: the names of the files)"
     group.add_argument("--title", metavar="TEXT", help=text)
     group.add_argument("--host", metavar="HOST", default="127.0.0.1", help="where to listen (default: this machine)")
     group.add_argument("--port", metavar="PORT", type=int, default=8000, help="default 8000; 0 takes a free one")

@@ -1,4 +1,4 @@
-"""Where the processes of a batch look for modules: in the folders of this process, and never in the data's by accident.
+"""Where the processes of a batch look for modules: in the folders of this process, never beside the data by accident.
 
 A folder with data may hold anything, a file ``random.py`` too. Python puts the current folder before all others for
 ``python -c`` and for interactive sessions, so a worker that was started plainly would run such a file. Workers are

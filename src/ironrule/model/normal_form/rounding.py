@@ -1,4 +1,4 @@
-"""How far sums of trees may be off, computed in double precision: by the model's own arithmetic, and by ours.
+"""Bounds on the rounding errors of sums of trees in double precision, in the model's arithmetic and in ours.
 
 A sum of m numbers in double precision errs by at most m half units of the last place of their sizes. Four times that is
 allowed here: a checker of a bound may add in another order, and must come to the same end. A logistic function itself

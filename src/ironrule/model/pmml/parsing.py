@@ -81,7 +81,7 @@ class PmmlFile:
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """The names that a model knows: columns by name, and derived fields that nobody has asked for yet."""
+    """The names that a model knows: columns by name, and derived fields that were not needed yet."""
 
     plan: FieldPlan
     columns: dict[str, int] = field(default_factory=dict)
@@ -518,7 +518,7 @@ class ModelParser:
             feature = one.get("feature", "predictedValue" if one.get("value") is None else "probability")
             target = None
             if one.children or feature not in ("predictedValue", "probability"):
-                continue  # whoever asks for it is refused there
+                continue  # refused where it is used
             if feature == "probability":
                 if is_regression(model) or not gives_probabilities(model):
                     continue

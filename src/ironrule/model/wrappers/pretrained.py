@@ -1,4 +1,4 @@
-"""What estimators around a file or a module have in common: they are trained already.
+"""What estimators around a file or a module have in common: the model is already trained.
 
 A :class:`PretrainedModel` has the methods that scikit-learn expects of an estimator, and nothing in it can be fitted or
 searched. Where a file does more than its last step, the steps before it are a :class:`ModelPreparation`: they are run

@@ -1,4 +1,4 @@
-"""What a search among vectors has asked about so far, and its answer from that.
+"""The points that a search among vectors has asked about so far, and the answer that follows from them.
 
 Searches that go step by step come by the same points again and again; each is put to the model once. When the search
 ends, or is stopped, the nearest of the counterfactuals that it has come by are its answer.

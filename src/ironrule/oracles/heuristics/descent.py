@@ -93,7 +93,7 @@ class ChangePenalty:
 
 
 def ignore(_: Sequence[Float64Array]) -> None:
-    """What there is to prepare where a loss asks nobody: nothing."""
+    """Nothing is to be prepared for a loss that does not ask the model."""
 
 
 Descent = Callable[[Loss, ChangePenalty, Float64Array, int], Iterator[Float64Array]]

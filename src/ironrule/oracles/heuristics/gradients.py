@@ -137,7 +137,7 @@ def build_curve(encoding: NumericEncoding, feature: int, table: Float64Array) ->
     if count < 2:  # a level line, of which two places are enough
         places = np.array([0.0, 1.0])
         rows = np.repeat(rows if count else np.zeros((1, table.shape[1])), 2, axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):  # between numbers too close to be told apart nobody looks
+    with np.errstate(divide="ignore", invalid="ignore"):  # places that are equal in floating point have no slope
         slopes = np.diff(rows, axis=0) / np.diff(places)[:, None]
     return FeatureCurve(start, places.tolist(), rows, slopes, missing)
 

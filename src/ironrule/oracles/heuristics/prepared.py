@@ -1,4 +1,4 @@
-"""What searches make of a space, of past rows or of a model, and need again for the next row.
+"""What searches compute once from a space, past rows or a model, and use again for the next row.
 
 Of a feature with tens of thousands of values such tables take longer to build than a whole search takes afterwards.
 """

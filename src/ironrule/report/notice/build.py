@@ -1,4 +1,4 @@
-"""What a notice says, as plain values for its template: the reasons, and below the line what they are worth.
+"""What a notice says, as plain values for its template: the reasons, and below the line how reliable they are.
 
 What they are worth is said of the whole short rule that the reasons come from, and all its conditions are listed there:
 a rule may need a condition that is no reason, and then the reasons alone would be worth less. Each verdict has its own

@@ -1,1 +1,1 @@
-"""What is said of changes beside single counterfactuals: regions, menus, and why there is none."""
+"""Results about changes besides single counterfactuals: regions, menus, and why there is no counterfactual."""

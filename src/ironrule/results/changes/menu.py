@@ -44,7 +44,7 @@ class MenuEntry:
 
     ``distance`` is the sum over what changes: a number by its share of the range, a value without an order by 1.
     ``proven``: the change is the cheapest, or there is none. ``minimal``: it is proven that changing only some of the
-    features cannot give the desired outcome; None where nobody asked. ``cost``: by the cost that was asked for; None
+    features cannot give the desired outcome; None where it was not asked. ``cost``: by the cost that was given; None
     with the usual order, fewest changes and then least distance. ``resolution``: how near the cheapest is known to be,
     as that of :class:`Counterfactuals`.
     """

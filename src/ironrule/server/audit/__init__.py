@@ -1,4 +1,4 @@
-"""The audit log: every explanation that was given, so that years later one can show what was said and that it was true.
+"""The audit log: every explanation that was given, so that years later you can show what was said.
 
 key         the secret outside the database with which records are chained
 record      one record, the hash that chains it to the one before, its export as JSON lines and CSV

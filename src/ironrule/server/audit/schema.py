@@ -1,7 +1,7 @@
 """The table of a log, and the triggers that let records only be appended.
 
 The triggers require the next number and the hash of the last record of every row that is inserted, and refuse every
-other change, in SQLite and in PostgreSQL. Whoever owns the database can remove them, so :func:`find_schema_flaws`
+other change, in SQLite and in PostgreSQL. The owner of the database can remove them, so :func:`find_schema_flaws`
 compares what is there with what Ironrule creates; that no record was altered is the business of the keyed chain.
 
 The statements are written out here, rather than generated, so that they are the same with every version of SQLAlchemy.
@@ -20,7 +20,7 @@ from ironrule.server.audit.record import FIELD_TYPES, GENESIS, MAX_DOCUMENT_BYTE
 TABLE = "ironrule_audit"
 APPEND_ONLY_MESSAGE = "the audit log is append-only"
 NEXT_RECORD_MESSAGE = f"{APPEND_ONLY_MESSAGE}: a record must have the next number and the hash of the last one"
-ADVISORY_LOCK = 0x1205A0D1  # any number that nobody else uses
+ADVISORY_LOCK = 0x1205A0D1  # any number that no other program uses
 
 
 def lock_log(connection: Connection) -> None:

@@ -78,14 +78,14 @@ def show_new_applicant_form(
     service: ServiceDependency,
     number: Annotated[int | None, Query(alias="explanation", ge=1, le=2**62)] = None,
 ) -> Response:
-    """The form for somebody who is not among the past rows; with the values of an explanation, to change them."""
+    """The form for a person who is not among the past rows; with the values of an explanation, to change them."""
     texts = None if number is None else _read_instance_texts(service, number)
     return render_response(request, "new_applicant.html", cases.build_new_applicant_view(service, texts))
 
 
 @router.post("/applicants/new", response_model=None)
 async def answer_new_applicant(request: Request, service: ServiceDependency, user: UserDependency) -> Response:
-    """Decide; somebody with the undesired outcome is explained, in the same way as a past row."""
+    """Decide; a person with the undesired outcome is explained, in the same way as a past row."""
     fields = await schemas.read_form(request, service.settings.limits.body_bytes)
     typed = parse_typed_row(service.served_model.space, fields, is_whole=True)
     if typed.errors:

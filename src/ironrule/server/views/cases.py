@@ -220,7 +220,7 @@ def build_new_applicant_view(
     result: WhatIfResult | None = None,
     problem: str | None = None,
 ) -> dict[str, Any]:
-    """The form for somebody who is not among the past rows: as it was sent, or with the usual values."""
+    """The form for a person who is not among the past rows: as it was sent, or with the usual values."""
     fields = build_fields(service)
     start = {one["feature"]: one["default"] for one in fields} | dict(texts or {})
     return {

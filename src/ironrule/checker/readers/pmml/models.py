@@ -97,7 +97,7 @@ def _list_mining_fields(model: Element) -> dict[str, Element]:
 
 
 def _try(read: Any) -> Any:
-    """What is read, or why it is not: a field that nobody asks for need not be read."""
+    """What is read, or why it is not: a field that is not used need not be read."""
     try:
         return read()
     except NoReading as reason:
