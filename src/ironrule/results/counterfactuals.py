@@ -75,8 +75,9 @@ class Counterfactuals(JsonDocument, Sequence[Counterfactual]):
     asked for, nearest means that, and nothing costs less by more than ``resolution``. ``target`` is what was to be
     reached, if not the explainer's desired outcome. With a ``margin`` it stays reached when scores move by that, and
     ``further_models`` are so many models beside the explainer's own that agree. With a ``spread``, each is the nearest
-    that differs from every earlier one in value by that, whichever features it changes. ``domains`` are those of the features
-    that some counterfactual changes; ``scope`` is what was searched, which :func:`ironrule.check` needs to know.
+    that differs from every earlier one in value by that, whichever features it changes. ``domains`` are those of the
+    features that some counterfactual changes; ``scope`` is what was searched, which :func:`ironrule.check` needs to
+    know.
     """
 
     DOCUMENT_NAME: ClassVar = "document of counterfactuals"
