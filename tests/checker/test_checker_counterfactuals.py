@@ -400,3 +400,25 @@ def test_altered_regions_are_refuted(change: Callable[[Document], Any], where: s
     assert check(document, model, table).status == "proven"
     change(document)
     assert failing(check(add_digest(document), model, table))[:1] == [where]
+
+
+@pytest.mark.parametrize("cost", ["fewest", "l1", "linf"])
+def test_what_a_heuristic_found_is_in_order_and_not_refuted(cost: str) -> None:
+    model, table, row = fit("forest")
+    explainer = Explainer(model, table, domain="seen")
+    for seed in range(4):
+        found = explainer.counterfactuals(row, k=5, algorithm="geco", cost=cost, seed=seed, progress=False)
+        result = check(found, model, table)
+        assert (len(found) > 1, found.proven, result.status) == (True, False, "undecided"), str(result)
+
+
+def test_counterfactuals_that_differ_in_value_are_not_refuted() -> None:
+    model, table, row = fit("forest")
+    apart = Explainer(model, table, domain="seen").diverse_counterfactuals(row, k=3, progress=False)
+    result = check(apart, model, table)
+    assert (len(apart), apart.proven, apart.spread, result.status) == (2, True, 0.1, "undecided"), str(result)
+    assert Counterfactuals.from_json(apart.to_json()) == apart
+    document = json.loads(apart.to_json())
+    worse = copy.deepcopy(document)
+    worse["counterfactuals"][1] = write_changes(row, row)
+    assert check(add_digest(worse), model, table).status == "refuted"

@@ -12,6 +12,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from ironrule.errors import ModelError, OutcomeError, SpaceError
+from ironrule.explain.explainer import Explainer
 from ironrule.model.blackbox import build_black_box
 from ironrule.model.decision import DecisionTarget
 from ironrule.space.space import Space
@@ -114,6 +115,23 @@ def test_a_model_that_reads_more_than_the_space_is_found_out():
 
     with pytest.raises(ModelError, match="must decide by the values of the space alone, got another outcome for row 0"):
         compute_outcomes(by_index, NUMBERS.set_index(pd.Index([10, 1, 2, 3])))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda rows: rows["a"] - rows["a"].mean() + rows["b"],
+        lambda rows: rows["a"].rank(pct=True),
+        lambda rows: np.where(rows["a"] > rows["a"].iloc[0], "yes", "no"),
+    ],
+    ids=["mean", "rank", "first"],
+)
+def test_a_model_that_compares_rows_with_each_other_is_found_out(model):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.integers(0, 8, 40), "b": rng.integers(0, 3, 40)})
+    desired = {"desired": "yes"} if np.asarray(model(table)).dtype.kind == "U" else {}
+    with pytest.raises(ModelError, match="when other rows stand beside it"):
+        Explainer(model, table, progress=False, **desired)
 
 
 def test_a_model_that_decides_by_chance_is_found_out():

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points
-from ironrule.errors import ModelError, TableError
+from ironrule.errors import InputError, ModelError, TableError
 from ironrule.model.decision import (
     Decision,
     DecisionTarget,
@@ -33,6 +33,8 @@ from ironrule.space.table import Table
 BATCH_ROWS = 1 << 16
 BATCH_VALUES = 1 << 23  # in all columns: of wide tables fewer rows are laid out at once
 CHECKED_ROWS = 512
+ASKED_TOGETHER, ASKED_ALONE = 32, 4  # rows that are looked at for whether they depend on each other; of each outcome
+ROUNDING = 1e-6  # of a score: libraries may add otherwise for one row than for many
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,6 +79,30 @@ class BlackBox:
         starts = range(0, len(codes), rows)
         parts = track(starts, "Asking the model", len(starts), progress)
         return np.concatenate([self.desired(codes.points(slice(at, at + rows))) for at in parts])
+
+    def require_rows_apart(self, codes: EncodedTable) -> None:
+        """Raise ModelError if the outcome of a row depends on the rows beside it: one that is asked about alone must
+        get what it got among the others, but for rounding.
+        """
+        points = codes.points(slice(0, ASKED_TOGETHER))
+        together = self.desired(points)
+        places = [np.flatnonzero(together == outcome)[:ASKED_ALONE] for outcome in (False, True)]
+        for place in np.concatenate(places).tolist():
+            point = points[place][None, :]
+            if self.desired(point)[0] != together[place] and not self._differs_by_rounding(points, place):
+                raise ModelError(
+                    expected="the model must decide by the values of the space alone",
+                    got="another outcome for a row when other rows stand beside it",
+                    hint="check whether it compares rows with each other: their mean, ranks, or the first of them",
+                )
+
+    def _differs_by_rounding(self, points: Points, place: int) -> bool:
+        """Whether a point has the same score alone and among others, as far as rounding lets it."""
+        try:
+            among, alone = self.scores(points)[place], self.scores(points[place][None, :])[0]
+        except InputError:  # it answers labels alone
+            return False
+        return bool(abs(among - alone) <= ROUNDING * max(1.0, abs(alone)))
 
     def compute_outcomes(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
         """The outcome of every row of a whole history; raises OutcomeError if no row has a desired label."""

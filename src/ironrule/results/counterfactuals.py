@@ -74,8 +74,10 @@ class Counterfactuals(JsonDocument, Sequence[Counterfactual]):
     as many changes is nearer by more than this share of the range for each number that it changes. Where a ``cost`` was
     asked for, nearest means that, and nothing costs less by more than ``resolution``. ``target`` is what was to be
     reached, if not the explainer's desired outcome. With a ``margin`` it stays reached when scores move by that, and
-    ``further_models`` are so many models beside the explainer's own that agree. ``domains`` are those of the features
-    that some counterfactual changes; ``scope`` is what was searched, which :func:`ironrule.check` needs to know.
+    ``further_models`` are so many models beside the explainer's own that agree. With a ``spread``, each is the nearest
+    that differs from every earlier one in value by that, whichever features it changes. ``domains`` are those of the
+    features that some counterfactual changes; ``scope`` is what was searched, which :func:`ironrule.check` needs to
+    know.
     """
 
     DOCUMENT_NAME: ClassVar = "document of counterfactuals"
@@ -89,6 +91,7 @@ class Counterfactuals(JsonDocument, Sequence[Counterfactual]):
     target: Target | None = None
     margin: float = 0.0
     further_models: int = 0
+    spread: float | None = None  # how far each is from every earlier one in value; None: as the features say
     confirmed: bool = True  # whether the user's own model was there to confirm what its reading says
     domains: Mapping[str, DomainSummary] = field(default_factory=dict)
     scope: SearchScope | None = field(default=None, compare=False, repr=False)
@@ -150,6 +153,7 @@ class Counterfactuals(JsonDocument, Sequence[Counterfactual]):
             **({} if self.target is None else {"target": self.target.to_dict()}),
             **({"margin": self.margin} if self.margin else {}),
             **({"further_models": self.further_models} if self.further_models else {}),
+            **({} if self.spread is None else {"spread": self.spread}),
             **({} if self.confirmed else {"confirmed_by_model": False}),
             "seed": self.statistics.seed,
             "evaluations": self.statistics.evaluations,
@@ -183,6 +187,7 @@ class Counterfactuals(JsonDocument, Sequence[Counterfactual]):
                 target=Target.from_dict(data["target"]) if "target" in data else None,
                 margin=float(data.get("margin", 0.0)),
                 further_models=int(data.get("further_models", 0)),
+                spread=float(data["spread"]) if "spread" in data else None,
                 confirmed=data.get("confirmed_by_model", True),
                 domains={name: DomainSummary.from_dict(one) for name, one in data.get("domains", {}).items()},
                 scope=SearchScope.from_dict(data["scope"]) if "scope" in data else None,

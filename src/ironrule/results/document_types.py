@@ -165,6 +165,7 @@ _counterfactuals = _record(
     proven=_flag,
     confirmed_by_model=_flag,
     resolution=_number,
+    spread=_number,
     statistics=_statistics,
     domains=_mapping_to(_domain),
     scope=_scope,

@@ -12,7 +12,7 @@ from hypothesis import assume, example, given, settings, strategies as st
 from sklearn.tree import DecisionTreeClassifier
 from small_models import AGES, DEBTS, JOBS, MODELS, list_points, make_case
 
-from ironrule import Budget, Counterfactual, CounterfactualRegion, Explainer
+from ironrule import Budget, Checker, Counterfactual, CounterfactualRegion, Explainer
 from ironrule.errors import InputError
 from ironrule.verdict.budget import BudgetExhausted, Meter
 from ironrule.verdict.verdict import Unrefuted
@@ -216,3 +216,14 @@ def test_what_is_no_counterfactual_is_refused() -> None:
         explainer.counterfactual_region(desired)
     with pytest.raises(InputError, match="ages"):
         explainer.counterfactual_region(desired, ["ages"])
+
+
+def test_a_feature_that_is_always_missing_takes_any_value_in_a_region() -> None:
+    table = pd.DataFrame({"income": [1.0, 2.0, 3.0, 4.0], "empty": [np.nan] * 4})
+    model = DecisionTreeClassifier(random_state=0).fit(table, [0, 0, 1, 1])
+    explainer = Explainer(model, table, desired=1)
+    region = explainer.counterfactual_region(explainer.counterfactuals(0, k=1)[0], "all")
+    assert region.conditions == ("income: 2.501 or more", "empty: any value")
+    assert (region.proven, region.maximal) == (True, True)
+    assert Checker(model, table).check(region).status == "proven"
+    assert CounterfactualRegion.from_json(region.to_json()) == region

@@ -260,9 +260,12 @@ class NetworkNearestSearch:
         return cells
 
     def _is_permitted(self, point: Points) -> bool:
-        """Whether a point can occur, is cheaper than the best, and keeps a feature of every earlier one."""
+        """Whether a point can occur, is cheaper than the best, and keeps a feature of every earlier one.
+
+        The row itself is none, though a library that adds otherwise for one row than for many may now desire it.
+        """
         changed = point != self.case.instance
         repeats = any(changed[features].all() for features in self.earlier_changes)
-        if repeats or self.costs.measure_point(point) >= self.cost_limit:
+        if not changed.any() or repeats or self.costs.measure_point(point) >= self.cost_limit:
             return False
         return bool(self.case.feasible.admits(point[None, :])[0])

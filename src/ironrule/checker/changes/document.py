@@ -103,6 +103,7 @@ class CounterfactualsDocument:
     target: JsonObject | None = None
     margin: float = 0.0
     further_models: int = 0
+    spread: float | None = None
     region: RegionDocument | None = None
     regions: tuple[RegionDocument, ...] = ()
     embedded: Mapping[str, MenuDocument | InfeasibilityDocument] = field(default_factory=dict)
@@ -278,6 +279,7 @@ _parse_document = record_of(_build_document, {
     "digest": parse_text,
 }, {
     **ASKED_FIELDS,
+    "spread": parse_not_negative,
     "confirmed_by_model": one_of("confirmed_by_model", True, False),
     "region": _parse_region_inside,
     "regions": list_of(_parse_region_inside),

@@ -186,14 +186,15 @@ class _RegionChecker:
             low, high = int(self.box[0][j]), int(self.box[1][j])
             anything = low == 0 and high == feature.size - 1
             ends = [feature.value(low), feature.value(high)]
+            domain_ends = [feature.values[0], feature.values[-1]] if feature.values else [None, None]  # missing alone
             if anything:
-                ends = [feature.values[0], feature.values[-1]] if feature.ordered else [None, None]
+                ends = domain_ends if feature.ordered else [None, None]
             expected = {
                 "feature": name,
                 "low": value_to_json(ends[0]),
                 "high": value_to_json(ends[1]),
-                "first": value_to_json(feature.values[0]),
-                "last": value_to_json(feature.values[-1]),
+                "first": value_to_json(domain_ends[0]),
+                "last": value_to_json(domain_ends[1]),
                 "before": before.get(name, values[name]),
                 "after": values[name],
                 "any_value": anything,

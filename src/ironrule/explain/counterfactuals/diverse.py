@@ -98,6 +98,8 @@ def find_diverse_counterfactuals(
         target=asked.target,
         margin=asked.margin,
         further_models=len(asked.models),
+        spread=spread,
+        scope=None if first.scope is None else replace(first.scope, k=options.k),
         domains={name: domain for found in searches for name, domain in found.domains.items()},
     )
 

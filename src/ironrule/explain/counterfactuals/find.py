@@ -211,15 +211,16 @@ def _search_boxes(question: ChangeQuestion, run: Run) -> CheapestFound:
 
 
 def _search_by_asking(question: ChangeQuestion, run: Run) -> FoundChanges:
-    """What an oracle that was passed, or else GeCo, finds by asking the model."""
+    """What an oracle that was passed, or else GeCo, finds by asking the model, nearest first."""
     oracle, query = question.changes.oracle, question.query
     quick = _ask_final_estimator(question.context, query)
     if oracle is not None:
         nearest = find_by_oracle(verify_oracle(oracle), quick, run)
-        items = tuple(map(query.case.build_counterfactual, nearest.points))
-        return FoundChanges(question, NearestChanges(items, False, nearest.stopped), type(oracle).__name__)
-    found = describe_changes(question.context, query, find_by_geco(quick, run), run)
-    return FoundChanges(question, found, "GeCo")
+        items, name = tuple(map(query.case.build_counterfactual, nearest.points)), type(oracle).__name__
+        found = NearestChanges(items, False, nearest.stopped)
+    else:
+        found, name = describe_changes(question.context, query, find_by_geco(quick, run), run), "GeCo"
+    return FoundChanges(question, replace(found, items=order_by_cost(found.items, question.count_cost())), name)
 
 
 def _ask_final_estimator(context: ExplainerContext, query: BoxQuery) -> BoxQuery:

@@ -390,7 +390,7 @@ class _RegionBuilder:
 
     def _describe_range(self, name: str, before: Value) -> FeatureRange:
         feature, codes = self.context.space[name], self._get_codes(name)
-        first, last = feature.values[0], feature.values[-1]
+        first, last = (feature.values[0], feature.values[-1]) if feature.values else (None, None)  # missing alone
         if codes is None or (codes[0] == 0 and codes[1] == codes[3]):
             ends: tuple[Value, Value] = (first, last) if feature.ordered else (None, None)
             return FeatureRange(

@@ -191,6 +191,9 @@ def _prepare_model(
         model_set = build_model_set(models, table, seen, target)
         codes, row_numbers = _filter_rows(seen, row_store, progress, warn=False)
         exact = build_unreadable(exact.unreadable_reason, model_set, seen)
+    if exact.unreadable_reason is not None:  # what was read is compared with the model point by point
+        for box in model_set.black_boxes:
+            box.require_rows_apart(codes)
     return PreparedModel(refined, gaps is not None, model_set, codes, row_numbers, exact)
 
 

@@ -160,10 +160,10 @@ class CheapestBoxSearch:
         return isinstance(answer, Proven)
 
     def _admits(self, points: Points) -> BoolArray:
-        """Which points may be chosen."""
+        """Which points may be chosen: not the row itself, though a model whose last bits waver may now desire it."""
         costs = np.stack([part[points[:, j]] for j, part in enumerate(self.table.parts)], axis=1)
         changed = points != self.case.instance
-        earlier = np.zeros(len(points), dtype=np.bool_)
+        earlier = ~changed.any(axis=1)
         for one in self.earlier:
             earlier |= changed[:, sorted(one)].all(axis=1)
         return np.asarray(np.isfinite(costs).all(axis=1) & ~earlier & self.case.feasible.admits(points))
