@@ -22,6 +22,7 @@ Who may write in that folder runs code as you: it is made readable and writable 
 from __future__ import annotations
 
 import dis
+import functools
 import hashlib
 import logging
 import os
@@ -29,7 +30,7 @@ import pickle
 import sys
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -148,7 +149,7 @@ class KernelDigest:
             self._describe(default)
         for cell in function.__closure__ or ():
             self._describe(cell.cell_contents)
-        for name in sorted(set(_list_globals(function.__code__))):
+        for name in _list_globals(function.__code__):
             self._add("global", name)
             if name in function.__globals__:
                 self._describe(function.__globals__[name])
@@ -164,14 +165,14 @@ class KernelDigest:
                 self._describe(constant)
 
 
-def _list_globals(code: CodeType) -> Iterator[str]:
-    """The names that code reads from its module or from the builtins, those of functions within it too."""
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            yield str(instruction.argval)
+@functools.cache  # most helpers are part of several kernels
+def _list_globals(code: CodeType) -> tuple[str, ...]:
+    """The names that code reads from its module or from the builtins, those of functions within it too, sorted."""
+    names = {str(one.argval) for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _list_globals(constant)
+            names.update(_list_globals(constant))
+    return tuple(sorted(names))
 
 
 def describe_type(kind: Any) -> object:
