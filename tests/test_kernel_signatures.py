@@ -16,11 +16,11 @@ import numba
 import numpy as np
 import pytest
 from numba import typeof
+from tests.test_kernel_cache import list_kernels
 
 from hatch_build import NEEDED
 from ironrule.kernel_cache import KernelCache, KernelDigest
 from ironrule.model.normal_form.cells import Cells
-from tests.test_kernel_cache import list_kernels
 from tools.compile_kernels import list_called_kernels
 from tools.kernel_signatures import (
     decode_type,

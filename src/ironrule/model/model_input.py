@@ -159,7 +159,7 @@ def has_inexact_integer(values: Iterable[Any]) -> bool:
     if not kinds:  # text most often, of which no single value need be looked at
         return False
     whole = [int(value) for value in listed if type(value) in kinds]
-    if -MAX_EXACT_INTEGER <= min(whole) and max(whole) <= MAX_EXACT_INTEGER:
+    if min(whole) >= -MAX_EXACT_INTEGER and max(whole) <= MAX_EXACT_INTEGER:
         return False
     return not all(map(is_exact_in_float64, whole))
 
