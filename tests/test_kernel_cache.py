@@ -19,7 +19,16 @@ from numba.core.dispatcher import Dispatcher
 
 import ironrule
 from ironrule import jit, kernel_cache
-from ironrule.kernel_cache import KernelCache, KernelDigest, UnknownDependencyError, describe_type, has_baseline
+from ironrule.kernel_cache import (
+    KernelCache,
+    KernelDigest,
+    UnknownDependencyError,
+    describe_type,
+    drop_bitcode,
+    has_baseline,
+    read_file,
+    write_file,
+)
 
 PACKAGE = Path(ironrule.__file__).parent
 HELPERS = """
@@ -239,6 +248,49 @@ def test_machine_code_of_the_package_for_the_own_processor_is_found_too(
     assert load_run()(NUMBERS) == RESULT
     assert compiled == []
     assert not cache.exists()
+
+
+OUTER_KERNEL = """
+@kernel
+def run_twice(numbers):
+    return run(numbers) + run(numbers)
+"""
+
+
+def keep_machine_code_alone(cache: Path) -> None:
+    """Drop the bitcode of the only kernel that is kept."""
+    (file,) = cache.iterdir()
+    size = file.stat().st_size
+    write_file(file.name, drop_bitcode(read_file(file.name, [cache])), [cache])
+    assert file.stat().st_size < size / 2
+
+
+def test_machine_code_alone_does_the_same(cache: Path, load_run: Callable[..., Any], compiled: list[str]) -> None:
+    assert load_run()(NUMBERS) == RESULT
+    keep_machine_code_alone(cache)
+    compiled.clear()
+    run = load_run()
+    assert run(NUMBERS) == RESULT
+    assert run(NUMBERS[:0]) == 0
+    assert compiled == []
+
+
+def test_no_kernel_is_compiled_with_the_machine_code_of_another_alone(
+    cache: Path, load_run: Callable[..., Any]
+) -> None:
+    """It would run here, and end the process that finds the outer kernel's code without the inner one's."""
+    run = load_run(kernels=KERNELS + OUTER_KERNEL)
+    assert run(NUMBERS) == RESULT
+    keep_machine_code_alone(cache)
+    run = load_run(kernels=KERNELS + OUTER_KERNEL)
+    assert run(NUMBERS) == RESULT
+    with pytest.raises(RuntimeError, match="library unfit for linking"):
+        run.py_func.__globals__["run_twice"](NUMBERS)
+
+
+def test_what_another_version_of_numba_keeps_stays_whole() -> None:
+    kept = (("name", "bitcode", b"1"), None, None, None, False, (), "types", ())
+    assert drop_bitcode(kept) == kept
 
 
 def test_which_processors_can_run_machine_code_of_the_package() -> None:

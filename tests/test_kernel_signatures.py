@@ -16,10 +16,12 @@ import numba
 import numpy as np
 import pytest
 from numba import typeof
+from tests.test_kernel_cache import list_kernels
 
 from hatch_build import NEEDED
-from ironrule.kernel_cache import KernelCache
+from ironrule.kernel_cache import KernelCache, KernelDigest
 from ironrule.model.normal_form.cells import Cells
+from tools.compile_kernels import list_called_kernels
 from tools.kernel_signatures import (
     decode_type,
     encode_type,
@@ -42,6 +44,20 @@ def list_named_tuples(encoded: Any) -> Iterator[tuple[str, int]]:
             yield encoded[0], len(encoded) - 1
         for item in encoded[1:]:
             yield from list_named_tuples(item)
+
+
+def test_kernels_that_any_other_calls_are_known_as_such() -> None:
+    """Only these keep what others are compiled with, so that one which is missing could not be called."""
+    kernels = {kernel.py_func: kernel for kernel in list_kernels()}
+    names = {function: f"{function.__module__}.{function.__name__}" for function in kernels}
+    reached = {
+        names[function]
+        for own, kernel in kernels.items()
+        for function in KernelDigest(kernel).functions
+        if function is not own and function in kernels
+    }
+    assert reached
+    assert reached & SIGNATURES.keys() <= list_called_kernels(SIGNATURES)
 
 
 @pytest.mark.parametrize("name", SIGNATURES)

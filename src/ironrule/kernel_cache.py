@@ -14,7 +14,9 @@ hash of the rest, so that a damaged file counts as none. The folder is ``IRONRUL
 
 Before that folder, the package's own ``machine_code`` is looked at. Wheels carry it, and editable installs have it,
 where the machine that built them could compile (``hatch_build.py``): for a baseline processor (:data:`BASELINE`), so it
-serves all that have its features, or for the processor that it was built on.
+serves all that have its features, or for the processor that it was built on. Three quarters of what Numba keeps of a
+kernel is its bitcode, which other kernels that call it are compiled with. Files there have it for kernels that are
+called by others alone (:func:`drop_bitcode`), which makes a wheel smaller, and kernels quicker to load.
 
 Who may write in that folder runs code as you: it is made readable and writable by its owner only.
 """
@@ -22,6 +24,7 @@ Who may write in that folder runs code as you: it is made readable and writable 
 from __future__ import annotations
 
 import dis
+import functools
 import hashlib
 import logging
 import os
@@ -29,7 +32,7 @@ import pickle
 import sys
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -38,6 +41,7 @@ from typing import Any
 import llvmlite
 import numba
 import numpy as np
+from llvmlite import binding
 from numba.core import config, serialize, sigutils, types
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
@@ -53,6 +57,7 @@ BASELINE = (
 )
 """The processor, and its features, that machine code in wheels is compiled for: nearly all since 2013."""
 MAX_FOLDER_BYTES = 200_000_000
+MACHINE_CODE = "machine code"  # the kind of a library that is kept without bitcode, where Numba's own are "object"
 _HASH_BYTES = hashlib.sha256().digest_size
 # What the compiler can be told by environment variables that changes its code:
 _SETTINGS = (
@@ -89,6 +94,11 @@ class KernelDigest:
         self._describe(dispatcher)
         for function in self._functions:  # which grows meanwhile
             self._describe_function(function)
+
+    @property
+    def functions(self) -> tuple[FunctionType, ...]:
+        """The kernel's own function, and all that it calls, itself or by others."""
+        return tuple(self._functions)
 
     def hexdigest(self) -> str:
         """The hash as text."""
@@ -148,7 +158,7 @@ class KernelDigest:
             self._describe(default)
         for cell in function.__closure__ or ():
             self._describe(cell.cell_contents)
-        for name in sorted(set(_list_globals(function.__code__))):
+        for name in _list_globals(function.__code__):
             self._add("global", name)
             if name in function.__globals__:
                 self._describe(function.__globals__[name])
@@ -164,14 +174,14 @@ class KernelDigest:
                 self._describe(constant)
 
 
-def _list_globals(code: CodeType) -> Iterator[str]:
-    """The names that code reads from its module or from the builtins, those of functions within it too."""
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            yield str(instruction.argval)
+@functools.cache  # most helpers are part of several kernels
+def _list_globals(code: CodeType) -> tuple[str, ...]:
+    """The names that code reads from its module or from the builtins, those of functions within it too, sorted."""
+    names = {str(one.argval) for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _list_globals(constant)
+            names.update(_list_globals(constant))
+    return tuple(sorted(names))
 
 
 def describe_type(kind: Any) -> object:
@@ -210,7 +220,7 @@ class KernelCache:
             reduced = read_file(self._build_name(content, arguments, target), [PRECOMPILED, *list_folders()])
         if reduced is None:
             return None
-        compiled = _rebuild(target_context, *reduced)
+        compiled = rebuild_kernel(target_context, reduced)
         return compiled if compiled.signature.args == arguments else None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -250,6 +260,29 @@ class KernelCache:
         signature = [describe_type(kind) for kind in arguments]
         key = repr((FORMAT, _VERSIONS, target, settings, signature, content))
         return f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:40]}{SUFFIX}"
+
+
+def drop_bitcode(reduced: Any) -> Any:
+    """What is kept of a kernel that no other kernel calls: its machine code, without bitcode and without the text of
+    its types, which Numba only shows. As it was, where this version of Numba keeps something else.
+    """
+    (name, kind, data), described, environment, signature, mode, lifted, _, *more = reduced
+    if kind != "object" or not isinstance(data, tuple) or len(data) != 2:
+        return reduced
+    return (name, MACHINE_CODE, data[0]), described, environment, signature, mode, lifted, "", *more
+
+
+def rebuild_kernel(target_context: Any, reduced: Any) -> Any:
+    """A compiled kernel from what was kept of it."""
+    (name, kind, code), described, *more = reduced
+    if kind != MACHINE_CODE:
+        return _rebuild(target_context, *reduced)
+    # Numba learns from bitcode which functions there are. It asks for the one that Python calls.
+    entry = f'define void @"{described.llvm_cpython_wrapper_name}"() {{ unreachable }}'
+    library = (name, "object", (code, binding.parse_assembly(entry).as_bitcode()))
+    compiled = _rebuild(target_context, library, described, *more)
+    compiled.library._shared_module = None  # so that Numba refuses to compile another kernel with it
+    return compiled
 
 
 def has_baseline(target: tuple[str, str, str]) -> bool:
@@ -312,7 +345,7 @@ def read_file(name: str, folders: Iterable[Path]) -> Any:
 
 def write_file(name: str, value: Any, folders: Iterable[Path]) -> None:
     """Keep a value under a name, in the first folder that can be written, if there is one."""
-    body = zlib.compress(_dump(value))
+    body = zlib.compress(_dump(value), level=9)
     for folder in folders:
         temporary = folder / f"{name}.{uuid.uuid4().hex[:16]}"
         try:

@@ -9,13 +9,17 @@ from hypothesis import assume, given, settings, strategies as st
 
 from ironrule.arrays import Points
 from ironrule.backends.nearest import NearestCounterfactuals
-from ironrule.backends.registry import find_nearest
+from ironrule.backends.registry import find_nearest, narrow_to_constraints
+from ironrule.errors import ConstraintError
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.tree_sum import TreeSum
 from ironrule.model.read_model import TabulatedModel
 from ironrule.oracles.geco.candidates import InstanceDistance, NormWeights
 from ironrule.oracles.protocol import BoxQuery, Case
 from ironrule.rule.box import Box
+from ironrule.space.constraints.binding import bind_constraint
+from ironrule.space.constraints.feasible import build_feasible_region
+from ironrule.space.constraints.parser import parse_constraint
 from random_networks import interval_models, network_models
 from random_tree_sums import read_models
 from tiny_cases import exceptions_in, run_of
@@ -63,6 +67,35 @@ def boxes_to_vary(draw: st.DrawFn, case: Case) -> Box:
     fixed = np.array(draw(st.lists(st.integers(0, 3), min_size=len(case.space), max_size=len(case.space)))) == 0
     whole = case.components.box(0)
     return Box(np.where(fixed, case.instance, whole.low), np.where(fixed, case.instance, whole.high))
+
+
+@settings(deadline=None, max_examples=100)
+@given(read_models(), st.integers(1, 3), st.data())
+def test_constraints_on_changes_are_kept_as_bounds_of_the_box_or_as_they_are(
+    made: tuple[Case, TabulatedModel], k: int, data: st.DataObject
+) -> None:
+    case, read = made
+    assume(not case.model.desired(case.instance[None, :])[0])
+    box, bound, used = data.draw(boxes_to_vary(case)), [], set()
+    for feature in case.space.features:
+        relations = ("==", "!=", *((">=", "<=") if feature.ordered else ()))
+        relation = data.draw(st.sampled_from((None, *relations)))
+        if relation is not None:
+            used.add(relation)
+            text = f"cf.{feature.name} {relation} x.{feature.name}"
+            bound.append(bind_constraint(parse_constraint(text), case.space.features))
+    predicates = [*case.space.feasible.predicates, *bound]
+    try:
+        feasible = build_feasible_region(case.space.features, predicates, case.instance)
+    except ConstraintError:
+        assume(False)
+    limited = replace(case, feasible=feasible)
+    narrowed = narrow_to_constraints(BoxQuery(limited, box, k))
+    permitted = [point.tobytes() for point in exceptions_in(limited, box)]
+    assert [point.tobytes() for point in exceptions_in(narrowed.case, narrowed.box)] == permitted
+    if used <= {"=="}:
+        assert narrowed.case.feasible is case.space.feasible
+    assert_nearest(find_nearest(read, BoxQuery(limited, box, k), run_of()), limited, box, k)
 
 
 def assert_nearest(found: NearestCounterfactuals, case: Case, box: Box, k: int) -> None:

@@ -44,13 +44,18 @@ class CompiledPart(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadDecisions:
-    """Decides points by what was read of a model, and asks the model itself where rounding could turn that."""
+    """Decides points by what was read of a model, and asks the model itself where rounding could turn that, or about
+    more than ``most`` points at once.
+    """
 
     part: CompiledPart
     model: Model
+    most: int | None = None
 
     def desired(self, points: Points) -> BoolArray:
         """Which points have the desired outcome."""
+        if self.most is not None and len(points) > self.most:
+            return self.model.desired(points)
         possible, sure = self.part.backends[0].decide_points(self.part.alternatives, points)
         unsure = possible & ~sure
         if not unsure.any():

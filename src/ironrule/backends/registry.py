@@ -10,7 +10,7 @@ in :data:`BACKENDS`. A rule that must hold for models of different kinds is put 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -35,6 +35,7 @@ from ironrule.oracles.protocol import (
     Run,
     find_disjoint_counterfactuals,
 )
+from ironrule.rule.box import Box
 from ironrule.space.space import Space
 from ironrule.verdict.budget import BudgetExhausted, name_stop
 from ironrule.verdict.certificate import CoverSource
@@ -142,7 +143,7 @@ def find_nearest(
     boxes_per_query: int = BOXES_PER_QUERY,
 ) -> NearestCounterfactuals:
     """Up to k nearest counterfactuals in a box that holds the instance; ``oracle`` is the model's own exact one."""
-    request = NearestRequest(tabulated_model, query, boxes_per_query, engine, oracle)
+    request = NearestRequest(tabulated_model, narrow_to_constraints(query), boxes_per_query, engine, oracle)
     searches = (backend.build_nearest_search(request) for backend in list_backends(tabulated_model.normal_form))
     search = next((search for search in searches if search is not None), None)
     if search is None:
@@ -154,6 +155,27 @@ def find_nearest(
         stopped = name_stop(stop, run.meter)
     every = np.array([*found, *([] if search.best is None else [search.best])], dtype=np.int32)
     return NearestCounterfactuals(every.reshape(-1, len(query.case.space)), proven, stopped, len(found))
+
+
+def narrow_to_constraints(query: BoxQuery) -> BoxQuery:
+    """The same question with bounds of the box in the place of constraints on changes, where each is about a single
+    feature and permits one range of its codes, as roles do: then nothing need be compiled for this row alone.
+    """
+    case, own = query.case, query.case.space.feasible
+    known = {id(predicate) for predicate in own.predicates}
+    added = [predicate for predicate in case.feasible.predicates if id(predicate) not in known]
+    low, high = query.box.low.copy(), query.box.high.copy()
+    for predicate in added:
+        if len(predicate.columns) != 1:
+            return query
+        (j,) = predicate.columns
+        codes = np.flatnonzero(predicate.holds_per_code(j, case.feasible.instance))
+        if len(codes) == 0 or codes[-1] - codes[0] + 1 != len(codes):
+            return query
+        low[j], high[j] = max(low[j], codes[0]), min(high[j], codes[-1])
+    if not ((low <= case.instance) & (case.instance <= high)).all():
+        return query  # a search begins with the instance, which need not satisfy what is asked of changes
+    return replace(query, case=replace(case, feasible=own), box=Box(low, high))
 
 
 def _collect_nearest(search: NearestSearch, found: list[Points], k: int, run: Run) -> bool:

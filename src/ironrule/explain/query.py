@@ -25,6 +25,7 @@ from ironrule.model.protocol import Model, require_readings
 from ironrule.model.reduced_model import EmbeddedScores, embed_model
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.combine import SearchThenProve
+from ironrule.oracles.heuristics.prepared import PreparedValues
 from ironrule.oracles.protocol import BoxQuery, Case, Oracle, Run
 from ironrule.results.explanation import Statistics
 from ironrule.rule.duals import DistinctDuals, HistoryDuals, count_distinct_duals, count_distinct_point_duals
@@ -33,6 +34,7 @@ from ironrule.search.problem import Problem
 from ironrule.space.constraints.binding import Predicate, bind_constraint
 from ironrule.space.constraints.feasible import FeasibleRegion, build_feasible_region
 from ironrule.space.constraints.syntax import Constraint
+from ironrule.space.space import Space
 from ironrule.verdict.budget import BudgetExhausted, Meter, StopReason, name_stop
 from ironrule.verdict.verdict import Refuted, Verdict
 
@@ -126,7 +128,7 @@ def build_case(
     reduced, space, row_codes = context.reduced, context.reduced.space, context.reduced.reduce(instance)
     allowed = space.feasible
     if change_constraints:
-        bound = (bind_constraint(constraint, space.features) for constraint in change_constraints)
+        bound = bind_constraints(space, change_constraints)
         allowed = _build_feasible(context, [*allowed.predicates, *bound], row_codes)
     components = build_instance_components(space, row_codes, context.component_cache)
     model = context.model.primary if own_model_only else context.model
@@ -168,8 +170,17 @@ def extend_to_named(
     if not (options.require or options.forbid or weighed or constraints or names):
         return context
     named = {split_component_text(context.space, text)[0] for text in (*options.require, *options.forbid, *weighed)}
-    bound = [bind_constraint(constraint, context.space.features) for constraint in constraints]
+    bound = bind_constraints(context.space, constraints)
     return extend_context(context, named.union(names, (context.space.names[j] for one in bound for j in one.columns)))
+
+
+_BOUND: PreparedValues[tuple[Predicate, ...]] = PreparedValues()
+
+
+def bind_constraints(space: Space, constraints: Sequence[Constraint]) -> tuple[Predicate, ...]:
+    """Constraints tied to the features of a space. Those on changes are the same from row to row."""
+    listed = tuple(constraints)
+    return _BOUND.get((space,), lambda: tuple(bind_constraint(one, space.features) for one in listed), options=listed)
 
 
 MAX_POINT_ROWS = 5_000  # desired past rows, which are at hand as points then

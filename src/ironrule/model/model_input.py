@@ -154,7 +154,14 @@ def _has_inexact_column(column: AnyArray) -> bool:
 
 def has_inexact_integer(values: Iterable[Any]) -> bool:
     """Whether a whole number among these values is not exact in float64."""
-    return any(isinstance(value, (int, np.integer)) and not is_exact_in_float64(int(value)) for value in values)
+    listed = list(values)
+    kinds = {kind for kind in set(map(type, listed)) if issubclass(kind, (int, np.integer))}
+    if not kinds:  # text most often, of which no single value need be looked at
+        return False
+    whole = [int(value) for value in listed if type(value) in kinds]
+    if min(whole) >= -MAX_EXACT_INTEGER and max(whole) <= MAX_EXACT_INTEGER:
+        return False
+    return not all(map(is_exact_in_float64, whole))
 
 
 def _series_to_array(series: nw.Series[Any]) -> AnyArray:

@@ -192,6 +192,12 @@ def is_missing(value: Value) -> bool:
     return type(value).__name__ in ("NaTType", "NAType")
 
 
+def may_be_missing(kind: type) -> bool:
+    """Whether a value of this type may stand for missing, as :func:`is_missing` says."""
+    missing = (type(None), float, np.floating, np.datetime64)
+    return issubclass(kind, missing) or kind.__name__ in ("NaTType", "NAType")
+
+
 def parse_date(feature: Feature, text: str) -> Value:
     """A date or a moment, as the domain has them; raises ValueError if the text is none."""
     moment = datetime.datetime.fromisoformat(text)

@@ -132,7 +132,9 @@ def _cast_like(values: list[Any], like: AnyArray) -> AnyArray:
     # A wider type: whole numbers with missing ones become floats, as in pandas.
     if kind in "iuU" and natural.dtype.kind in "iufU":
         return natural.astype(np.promote_types(natural.dtype, like.dtype))
-    return _build_object_array(values, next((value for value in like if is_missing(value)), None))
+    # The whole column is looked through only if something is missing.
+    marked = like if any(value is None for value in values) else ()
+    return _build_object_array(values, next((value for value in marked if is_missing(value)), None))
 
 
 def _find_smallest_type(numbers: AnyArray) -> np.dtype[Any]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray
 from ironrule.errors import TableError, describe_value
-from ironrule.space.feature import is_missing
+from ironrule.space.feature import is_missing, may_be_missing
 from ironrule.wording import format_count
 
 TABLE_RULE = "a table must be a pandas, polars or Arrow table or a NumPy array"
@@ -184,6 +184,8 @@ def _read_array_column(values: AnyArray) -> TableColumn:
 
 
 def _flag_missing(values: AnyArray) -> BoolArray:
+    if not any(map(may_be_missing, set(map(type, values)))):  # a column of text, without a gap
+        return np.zeros(len(values), dtype=np.bool_)
     return np.fromiter(map(is_missing, values), np.bool_, len(values))
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 
-from ironrule.arrays import BoolArray, Points
+from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points
 from ironrule.backends.forest.compile import CompiledForest, compile_tree_sum
 from ironrule.backends.forest.leaf_boxes import MAX_MASK_BYTES
 from ironrule.clock import WORK_CLOCK
@@ -27,15 +27,27 @@ from ironrule.space.space import Space
 MANY_VALUES = 4096  # of one feature; with fewer, compiling takes no time
 
 
+class Contributions(NamedTuple):
+    """What each code of every feature adds, the tables of all features end to end, and the limits of the sums."""
+
+    values: Float64Array
+    starts: Int64Array
+    least: float
+    sure: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DeferredForests(Sequence[CompiledForest]):
-    """The forests of a model, one per alternative; ``compiled`` has them once they were needed."""
+    """The forests of a model, one per alternative; ``compiled`` has them once they were needed, and ``added_up`` what
+    single points are decided by.
+    """
 
     model: TabulatedModel
     margin: SeparableMargin
     space: Space
     feasible: FeasibleRegion
     compiled: list[tuple[CompiledForest, ...]] = field(default_factory=list)
+    added_up: list[Contributions] = field(default_factory=list)
 
     def __len__(self) -> int:
         return 1  # what splits by features has one alternative
@@ -61,10 +73,16 @@ class DeferredForests(Sequence[CompiledForest]):
 
     def decide_points(self, points: Points) -> tuple[BoolArray, BoolArray]:
         """Which points may be desired, and which surely are, by adding up what every feature adds."""
+        if not self.added_up:
+            self.added_up.append(self._tabulate())
+        table = self.added_up[0]
+        total = table.values[table.starts + points].sum(axis=1)
+        return total > table.least, total > table.sure
+
+    def _tabulate(self) -> Contributions:
         each = [self._tabulate_feature(j) for j in range(len(self.space))]
-        least, sure = self.margin.find_limits(each)
-        total = np.sum([one.values[points[:, j]] for j, one in enumerate(each)], axis=0)
-        return total > least, total > sure
+        starts = np.cumsum([0, *(len(one.values) for one in each[:-1])], dtype=np.int64)
+        return Contributions(np.concatenate([one.values for one in each]), starts, *self.margin.find_limits(each))
 
     def _tabulate_feature(self, j: int) -> FeatureContribution:
         """What each code of a feature adds."""

@@ -113,6 +113,7 @@ def _map_file(file: str, dtype: str, place: int, shape: tuple[int, ...]) -> Any:
 
 
 TASK_SECONDS = 0.25
+LEAST_SHARE = 10  # of a task's usual rows that the last tasks have
 MAX_TASK_ROWS = 256
 MAX_WORKER_DEATHS = 3
 WORKER_STATEMENT = "from ironrule.explain.batch.worker import run_worker; run_worker()"
@@ -164,9 +165,10 @@ class TaskQueue:
         if not self._done:
             return 1
         # As many rows as take a moment, and towards the end fewer, so that no worker waits for the last one.
-        soon = int(TASK_SECONDS * self._done / max(self._seconds, 1e-9))
-        fair = -(-(len(self._rows) - self._next) // (2 * self._workers))
-        return max(1, min(MAX_TASK_ROWS, soon, fair))
+        soon, left = int(TASK_SECONDS * self._done / max(self._seconds, 1e-9)), len(self._rows) - self._next
+        fair = left if self._workers == 1 else -(-left // (2 * self._workers))
+        # The model confirms the answers of a task together, which takes it much the same time for one as for many.
+        return max(1, min(MAX_TASK_ROWS, soon, max(fair, soon // LEAST_SHARE)))
 
 
 POLL_SECONDS = 0.1  # after which the main thread looks whether it was interrupted

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ironrule.backends.compiled_model import ReadDecisions
 from ironrule.backends.conjunction.backend import is_conjunction
+from ironrule.backends.forest.backend import is_tree_sum
 from ironrule.errors import InputError
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.additive import NearestChanges, find_additive_changes
@@ -37,7 +39,7 @@ from ironrule.explain.counterfactuals.question import ChangeQuestion, build_apar
 from ironrule.explain.counterfactuals.targets import build_search_scope
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_statistics
-from ironrule.model.protocol import Unreadable
+from ironrule.model.protocol import Model, Unreadable
 from ironrule.model.reduced_model import embed_model
 from ironrule.oracles.combine import verify_oracle
 from ironrule.oracles.protocol import BoxQuery, Run, UserOracle
@@ -48,6 +50,7 @@ from ironrule.rule.counterfactual import LazyValue
 
 REFINEMENTS = 6  # searches box by box where too much is open, each after further numbers joined the domains
 QUESTIONS = 3_000  # asked in one of them for one counterfactual
+FEW_POINTS = 8  # that a network's reading decides
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,7 +216,7 @@ def _search_boxes(question: ChangeQuestion, run: Run) -> CheapestFound:
 def _search_by_asking(question: ChangeQuestion, run: Run) -> FoundChanges:
     """What an oracle that was passed, or else GeCo, finds by asking the model, nearest first."""
     oracle, query = question.changes.oracle, question.query
-    quick = _ask_final_estimator(question.context, query)
+    quick = _decide_quickly(question.context, query)
     if oracle is not None:
         nearest = find_by_oracle(verify_oracle(oracle), quick, run)
         items, name = tuple(map(query.case.build_counterfactual, nearest.points)), type(oracle).__name__
@@ -223,14 +226,25 @@ def _search_by_asking(question: ChangeQuestion, run: Run) -> FoundChanges:
     return FoundChanges(question, replace(found, items=order_by_cost(found.items, question.count_cost())), name)
 
 
-def _ask_final_estimator(context: ExplainerContext, query: BoxQuery) -> BoxQuery:
-    """The same query for searches that ask about many points: of a pipeline that was read, the final estimator decides
-    and gives scores, on what it sees of every value. The model itself confirms the answer.
+def _decide_quickly(context: ExplainerContext, query: BoxQuery) -> BoxQuery:
+    """The same query for searches that ask about many points: what was read of the model decides, and of a pipeline the
+    final estimator gives scores, on what it sees of every value. The model itself confirms the answer.
     """
     if context.is_robust:
         return query
-    case = replace(query.case, model=embed_model(context.point_model, context.reduced, query.case.user_instance))
+    model = embed_model(context.point_model, context.reduced, query.case.user_instance)
+    case = replace(query.case, model=_decide_by_reading(context, model))
     estimator = None if context.compiled_model is None else context.compiled_model.final_estimator
     if estimator is not None and estimator.score is not None:
         case = replace(case, scoring_model=estimator)
     return replace(query, case=case)
+
+
+def _decide_by_reading(context: ExplainerContext, model: Model) -> Model:
+    """A model that is asked only where its reading leaves open what it decides. About many points a network is asked
+    all the same: libraries multiply large matrices faster.
+    """
+    compiled, oracle = context.compiled_model, context.oracle
+    if compiled is None or len(compiled.parts) != 1 or (oracle and oracle.capabilities.point_model is not None):
+        return model
+    return ReadDecisions(compiled.parts[0], model, None if is_tree_sum(compiled.tabulated.normal_form) else FEW_POINTS)
