@@ -57,6 +57,7 @@ def extend_to_row(context: ExplainerContext, row: Any) -> tuple[ExplainerContext
     if isinstance(row, EncodedRow) or (isinstance(row, (int, np.integer)) and not isinstance(row, bool)):
         return context, row  # a past row
     values = read_row(context, row)
+    context.space.require_values(values)
     new = context.space.find_new_values(values)
     if not new:
         return context, row

@@ -225,6 +225,13 @@ class Space:
         features = track(self.features, "Encoding", len(self.features), progress)
         return EncodedTable(tuple(encode_feature(feature, read) for feature in features))
 
+    def require_values(self, row: Mapping[str, Value]) -> None:
+        """Raise TableError, which names all that is absent, unless a row has a value of every feature."""
+        without = (feature for feature in self.features if feature.name not in row)
+        absent = [name for feature in without for name in feature.columns if name not in row]
+        if absent:
+            raise TableError(expected=f"a row must have a value for {', '.join(map(repr, absent))}", got="none")
+
     def encode_row(self, row: Mapping[str, Value], ignore: Sequence[str] = ()) -> Points:
         """One row, given by column (or by feature, for a one-hot group), as codes."""
         others = set(ignore).difference(self.columns)
