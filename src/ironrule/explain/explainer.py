@@ -104,8 +104,8 @@ class Explainer(CounterfactualMethods):
     """
 
     @explain_wrong_arguments(
-        "the outcomes of past rows are not needed, since the model's own decisions are explained; pass all else by name, "
-        "such as desired=..."
+        "the outcomes of past rows are not needed, since the model's own decisions are explained; pass all else by "
+        "name, such as desired=..."
     )
     def __init__(
         self,

@@ -51,7 +51,7 @@ def write_json(data: Any, indent: int | None) -> str:
     """Plain data as JSON; raises InputError for a path in the place of an indent."""
     if indent is not None and (isinstance(indent, bool) or not isinstance(indent, int)):
         expected = "indent must be a number of blanks or None"
-        hint = "the text is returned, not written: Path('why.json').write_text(result.to_json())"
+        hint = "the text is returned, not written: write it to a file yourself"
         raise InputError(expected=expected, got=describe_value(indent), hint=hint)
     return json.dumps(data, indent=indent, ensure_ascii=False)
 

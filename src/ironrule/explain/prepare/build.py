@@ -56,7 +56,7 @@ def build_context(
     """
     if hasattr(data, "predict") and not hasattr(arguments.models[0], "predict"):
         statement = "the model comes first and the data second, got them the other way round"
-        raise InputError(statement, hint="write Explainer(model, data)")
+        raise InputError(statement, hint="pass the model, then the data")
     row_store, engine = open_rows(arguments, data, cache, progress), _choose_engine(arguments.device)
     declared = _declare_space(arguments, row_store, progress)
     if isinstance(row_store, OnDiskRows):
