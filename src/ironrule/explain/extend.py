@@ -57,10 +57,10 @@ def extend_to_row(context: ExplainerContext, row: Any) -> tuple[ExplainerContext
     if isinstance(row, EncodedRow) or (isinstance(row, (int, np.integer)) and not isinstance(row, bool)):
         return context, row  # a past row
     values = read_row(context, row)
-    context.space.require_values(values)
     new = context.space.find_new_values(values)
     if not new:
         return context, row
+    context.space.require_values(values)  # told first: what is absent is not the fault of a new value
     rounded = {name: _round_to_column(context, name, value) for name, value in new.items()}
     columns = {context.space[name].columns[0]: value for name, value in rounded.items()}
     values = {**{name: value for name, value in values.items() if name not in rounded}, **columns}
