@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "ironrule"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (  # from the lowest to the highest; what stands on one line may import one another
     (
-        *("errors", "clock", "interrupts", "progress", "kernel_cache", "kernel_pipeline", "jit"),
+        *("errors", "other_packages", "clock", "interrupts", "progress", "kernel_cache", "kernel_pipeline", "jit"),
         *("arrays", "wording", "data"),
     ),
     ("space",),

@@ -293,6 +293,9 @@ ROWS: dict[str, BadInput] = {
     "row without a column": refuse(lambda: explain({"age": 20, "income": 0}), TableError, "'job'"),
     "row with an unknown column": refuse(lambda: explain(NAMED | {"shoe": 44}), TableError, "'shoe'"),
     "row with no columns": refuse(lambda: explain({}), TableError, "must have a value for", "'age'"),
+    "row with a new value and no others": refuse(
+        lambda: explain({"age": 97}), TableError, "must have a value for 'income', 'job', got none"
+    ),
     "row with number names": refuse(lambda: explain({0: 1, 1: 2, 2: 3}), TableError, "only have columns of the space"),
     "text for a number": refuse(lambda: change(age="twenty"), TableError, "age", "'twenty'"),
     "a long text for a number": refuse(lambda: change(age=LONG), TableError, "age"),

@@ -32,6 +32,8 @@ def test_no_command_is_bad_input():
     result = ironrule()
     assert result.returncode == 2
     assert "COMMAND" in result.stderr
+    assert "explain a denied loan" in result.stderr  # the help, not one line that names it
+    assert result.stdout == ""
 
 
 def test_help_loads_nothing_heavy():

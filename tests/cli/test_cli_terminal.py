@@ -62,6 +62,27 @@ def test_no_text_leaves_the_width_or_carries_a_control_character(rows: list[tupl
     assert all(line.isprintable() for line in table.split("\n"))
 
 
+def test_words_stay_whole_in_a_table_as_long_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    values = "'Federal-gov', 'Local-gov', 'Self-emp-not-inc', 'Without-pay-at-all-since-a-long-time'"
+    rows = [("marital-status", "nominal", values, "immutable (guessed)"), ("x", "ordered", "0 to 1", "")] * 2
+    lines = format_table(("feature", "kind", "values", "role " * 8), rows).split("\n")
+    text = " ".join(lines)
+    for whole in ("marital-status", "'Federal-gov',", "'Self-emp-not-inc',", "immutable"):
+        assert whole in text
+    assert any(line.rstrip().endswith("-") for line in lines), "what is too long is cut behind a hyphen"
+    assert max(map(len, lines)) <= 80
+
+
+@given(st.text("ab-_ ,", min_size=1, max_size=60), st.integers(20, 50))
+def test_folding_loses_no_letter_and_keeps_the_width(text: str, width: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", str(width))
+        lines = format_line(text).split("\n")
+    assert max(map(len, lines)) <= width
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+
+
 def test_colours_appear_only_in_a_terminal_that_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert format_line("rule", "bold red") == "rule"
     monkeypatch.setattr(sys, "stdout", Terminal())

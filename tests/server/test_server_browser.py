@@ -146,6 +146,7 @@ def test_counterfactuals_and_other_settings(page: Page, client: httpx.Client) ->
     expect(page.get_by_text("these restrictions together forbid every change")).to_be_visible()
     check_accessibility(page)
     page.goto(f"{client.base_url}/applicants/{DENIED}")
+    page.get_by_text("Ask for a rule with settings of your own").click()
     page.get_by_label("Algorithm").select_option("greedy_cf")
     page.get_by_role("checkbox", name="age in years must appear").check()
     page.get_by_role("button", name="Explain with these settings").click()

@@ -40,6 +40,18 @@ def test_every_feature_has_the_kind_of_input_that_fits() -> None:
     assert [build_field(one, np.ones(one.size, dtype=np.int64))["step"] for one in SPACE.features[:2]] == ["1", "any"]
 
 
+def test_numbers_whose_values_all_have_texts_are_chosen_by_these() -> None:
+    years = Feature("years", (1, 2, 3), ordered=True)
+    counts = np.array([1, 5, 1], dtype=np.int64)
+    all_named = Labels.from_dict({"years": {"values": {"1": "below 1", "2": "1 to 4", "3": "4 or more"}}})
+    field = build_field(years, counts, all_named)
+    assert (field["kind"], field["default"], field["hint"]) == ("choice", "2", None)
+    assert [one["text"] for one in field["choices"]] == ["below 1", "1 to 4", "4 or more"]
+    assert [parse_typed_value(Space((years,)), years, one["value"]) for one in field["choices"]] == [1, 2, 3]
+    one_named = Labels.from_dict({"years": {"values": {"1": "below 1"}}})
+    assert build_field(years, counts, one_named)["kind"] == "number"
+
+
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=40))
 def test_a_number_starts_in_the_middle_and_a_category_with_the_most_frequent_value(values: list[int]) -> None:
     table = pd.DataFrame({"n": values, "c": [f"v{value % 3}" for value in values]})

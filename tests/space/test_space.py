@@ -2,6 +2,7 @@
 
 import datetime
 import pickle
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 from ironrule.errors import ConstraintError, InputError, SpaceError, TableError
 from ironrule.space.feature import Feature
 from ironrule.space.space import Space
+from ironrule.space.table import read_table
 
 DAY, TIME = datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 2, 3)
 AGE = Feature("age", (20, 30, 40), ordered=True, missing=True)
@@ -191,3 +193,28 @@ def test_a_table_must_have_every_column():
 
 def test_an_array_is_read_by_the_order_of_the_columns():
     assert Space((AGE, JOB)).encode(np.array([[20, 0, 1]])).points().tolist() == [[0, 1]]
+
+
+def test_what_a_new_value_costs_does_not_depend_on_the_domain() -> None:
+    class CountedValues(tuple[float, ...]):
+        read = 0
+
+        def __iter__(self) -> Iterator[float]:
+            for value in super().__iter__():
+                CountedValues.read += 1
+                yield value
+
+    known, new = [number + 0.5 for number in range(2000)], [number + 0.25 for number in range(500)]
+    feature = Feature("amount", CountedValues(known), ordered=True)
+    space = Space((feature,))
+    CountedValues.read = 0
+    found = space.find_new_column_values(read_table(pd.DataFrame({"amount": [*new, *known[:10]]})))
+    assert found == {"amount": new}
+    assert CountedValues.read <= 3 * len(known), "the domain may be read once or so, not once per new value"
+
+
+def test_a_whole_number_joins_others_as_it_is_and_fractions_as_a_fraction() -> None:
+    whole, mixed, fractions = (Feature("a", values, ordered=True) for values in ((1, 2), (1, 2.5), (1.5, 2.5)))
+    found = [Space((one,)).find_new_values({"a": 4})["a"] for one in (whole, mixed, fractions)]
+    assert found == [4, 4, 4.0]
+    assert [type(one) for one in found] == [int, int, float]

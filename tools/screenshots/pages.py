@@ -133,11 +133,13 @@ def visit_special_rules(camera: Camera, root: str) -> None:
     page = camera.page
     page.goto(f"{root}/applicants/1")
     constraints = 'cf.savings_account_and_bonds == "... < 100 DM"\ncf.age_in_years <= 30'
+    page.get_by_text("Ask for a rule with settings of your own").click()
     page.get_by_label("Only where this holds").fill(constraints)
     page.get_by_role("button", name="Explain with these settings").click()
     page.wait_for_url("**/explanations/*")
     camera.shoot("part")
     page.goto(f"{root}/applicants/4")
+    page.get_by_text("Ask for a rule with settings of your own").click()
     page.get_by_label("Algorithm").select_option("genetic")
     page.get_by_role("button", name="Explain with these settings").click()
     page.wait_for_url("**/jobs/*")

@@ -25,7 +25,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ironrule.cli.errors import INTERRUPTED_CODES, ignore_broken_pipe, print_warnings_as_lines, run_with_exit_code
+from ironrule.cli.errors import (
+    BAD_INPUT,
+    INTERRUPTED_CODES,
+    ignore_broken_pipe,
+    print_warnings_as_lines,
+    run_with_exit_code,
+)
 from ironrule.cli.output import write_result
 from ironrule.cli.parser import build_parser
 from ironrule.cli.project import apply_project
@@ -60,6 +66,9 @@ def run_process() -> int:
 
 
 def _run_command(arguments: list[str], as_json: bool) -> int:
+    if not arguments:
+        build_parser().print_help(sys.stderr)
+        return BAD_INPUT
     options = build_parser().parse_args(arguments)
     if hasattr(options, "no_project"):
         apply_project(options)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ironrule.cli.trust import build_trust_error, check_unpacked_size
+from ironrule.cli.trust import HARMLESS_TYPES, build_trust_error, check_unpacked_size
 from ironrule.errors import InputError, IronruleError, MissingExtraError, OutcomeError, TableError
 
 if TYPE_CHECKING:
@@ -166,9 +166,10 @@ def _load_skops(path: Path, trust: Sequence[str]) -> Any:
         raise MissingExtraError("skops", "skops", "reading a .skops file") from None
     check_unpacked_size(path)
     try:
-        untrusted = sorted(set(io.get_untrusted_types(file=path)) - set(trust))
+        trusted = {*trust, *HARMLESS_TYPES}
+        untrusted = sorted(set(io.get_untrusted_types(file=path)) - trusted)
         if not untrusted:
-            return io.load(path, trusted=list(trust))
+            return io.load(path, trusted=sorted(trusted))
     except Exception as error:  # a broken file fails in as many ways as there are bytes
         raise _build_load_error(path, error) from error
     raise build_trust_error(path.name, untrusted)
@@ -217,6 +218,8 @@ def parse_desired(labels: Sequence[str] | None, model: Any, threshold: float | N
     """
     if labels is None:
         return None
+    from ironrule.model.decision import list_labels, suggest_label
+
     known = getattr(model, "classes_", None)
     if known is None or len(known) == 0:  # a regression; CatBoost's has an empty list
         return tuple(_parse_label(label) for label in labels)
@@ -226,7 +229,7 @@ def parse_desired(labels: Sequence[str] | None, model: Any, threshold: float | N
         return labels[0]
     if unknown:
         close = difflib.get_close_matches(unknown[0], by_text, 1)
-        hint = f"did you mean {close[0]!r}?" if close else None
+        hint = f"did you mean {close[0]!r}?" if close else suggest_label(unknown[0], list_labels(known))
         expected = f"the desired class must be one of {', '.join(by_text)}"
         raise OutcomeError(expected=expected, got=repr(unknown[0]), hint=hint)
     return tuple(by_text[label] for label in dict.fromkeys(labels))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ironrule.space.constraints.syntax import Constraint
 
 
+TRUST_HELP = "types to accept in a .skops file; where some are needed, the error names them"
 MANY: dict[str, Any] = {"nargs": "+", "action": "extend"}  # values; the option may be repeated for more
 
 
@@ -68,13 +69,15 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     add_desired_and_trust_options(parser.add_argument_group("model"))
 
 
-def add_desired_and_trust_options(group: argparse._ActionsContainer) -> None:
+def add_desired_and_trust_options(
+    group: argparse._ActionsContainer, default: str = "1, where the classes are 0 and 1"
+) -> None:
     """What counts as desired, and what to accept in a model file."""
-    text = "the desired class, or several; or below, with a threshold"
+    text = f"the desired class, or several (default: {default}); or below, with a threshold"
     group.add_argument("--desired", metavar="LABEL", **MANY, help=text)
     text = "desired means a score above T (with --desired below: below T)"
     group.add_argument("--threshold", metavar="T", type=float, help=text)
-    group.add_argument("--trust", metavar="TYPE", **MANY, default=[], help="types to accept in a .skops")
+    group.add_argument("--trust", metavar="TYPE", **MANY, default=[], help=TRUST_HELP)
     text = "load a pickle or joblib file, which can run any code"
     group.add_argument("--trust-pickle", action="store_true", help=text)
 
@@ -195,9 +198,10 @@ def add_seed_option(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--seed", metavar="N", type=_parse_seed, help="same seed, same answer (default 0)")
 
 
-def add_output_option(parser: argparse.ArgumentParser, what: str) -> None:
+def add_output_option(parser: argparse.ArgumentParser, what: str, is_needed: bool = False) -> None:
     """The file to write."""
-    parser.add_argument("--output", metavar="FILE", type=Path, help=f"also write {what} to a file")
+    text = f"the file to write: {what}" if is_needed else f"also write {what} to a file"
+    parser.add_argument("--output", metavar="FILE", type=Path, help=text)
     add_overwrite_option(parser)
 
 

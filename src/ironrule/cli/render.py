@@ -55,6 +55,10 @@ STATUS_COLOURS = {  # of verdicts, of checks and of claims
     **dict.fromkeys(("unrefuted", "undecided", "bounded"), "yellow"),
     **dict.fromkeys(("refuted", "fails"), "red"),
 }
+CHECK_ADVICE = {  # by claims that could not be decided, since something else was given than what the document is about
+    "space": "Pass the data that it was made with (--data), with the same --space and --constraint.",
+    "model": "Pass the model and the past rows that it was made with (--model, --data).",
+}
 QUALITY_COLOURS = {Quality.NOT_JUDGED: "yellow", Quality.FAILED_DATA: "red", Quality.FAILED_GLOBAL: "red"}  # else green
 
 
@@ -180,7 +184,9 @@ def render_check(check: Check, in_labels: str | None = None) -> str:
     table = format_table(("claim", "", "why"), check.findings, styles)
     remarks = [format_line(f"{remark[:1].upper()}{remark[1:]}.") for remark in check.remarks]
     said = [] if in_labels is None else [format_line(f"In the words of the labels: {in_labels}")]
-    return "\n".join((panel, *said, format_line(f"{check.meaning}."), table, *remarks))
+    others = [claim for claim, status, why in check.findings if status == "undecided" and "another" in why]
+    advice = [format_line(CHECK_ADVICE[claim]) for claim in others if claim in CHECK_ADVICE]
+    return "\n".join((panel, *said, format_line(f"{check.meaning}."), table, *advice, *remarks))
 
 
 def render_judgements(judgements: Sequence[Judgement]) -> str:

@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import sys
-import textwrap
 import threading
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,8 @@ from ironrule.wording import escape_controls
 UNICODE_FRAME, ASCII_FRAME = tuple("╭╮╰╯─│"), tuple("++++-|")  # four corners, the horizontal line, the vertical line
 ANSI_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 _STYLE_CODE = re.compile(r"(\x1b\[(?:0|[12]|3[1-3]|1;3[1-3])m)")  # those that _apply_style writes
+BREAK_SIGNS = "-_/,;:."  # behind these, a word that is too long may be cut
+MAX_WHOLE_WORD = 24
 PIPE_WIDTH = 80  # where there is no terminal and COLUMNS is not set
 SPINNER_DELAY, SPINNER_INTERVAL = 1.0, 0.5  # seconds
 _output: ContextVar[TextIO | None] = ContextVar("output", default=None)  # None: standard output
@@ -162,19 +163,43 @@ def _fold(text: str, width: int) -> list[str]:
     text = _escape(text)
     if _measure(text) <= width:
         return [text]
-    # textwrap counts letters: with wide ones, half as many always fit
-    has_wide = _measure(text) > len(text)
-    wrapped = textwrap.wrap(text, max(width // 2, 1) if has_wide else width, break_on_hyphens=False)
-    return wrapped or [""]
+    # counted in letters: with wide ones, half as many always fit
+    return _wrap(text, max(width // 2, 1) if _measure(text) > len(text) else width)
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    """The text in lines of at most so many letters. A word stays whole where it fits into a line of its own."""
+    lines = [""]
+    for gap, word in re.findall(r"(\s*)(\S+)", text):
+        if lines[-1] and len(lines[-1]) + len(gap) + len(word) <= width:
+            lines[-1] += gap + word
+        else:
+            lines += _break_word(word, width)
+    return lines[1:] or [""]
+
+
+def _break_word(word: str, width: int) -> list[str]:
+    """A word in pieces of at most so many letters, cut behind a hyphen or the like where one is near."""
+    pieces = []
+    while len(word) > width:
+        near = max(word.rfind(sign, width // 3, width) for sign in BREAK_SIGNS) + 1
+        pieces.append(word[: near or width])
+        word = word[near or width :]
+    return [*pieces, word]
 
 
 def _choose_widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    """The width of each column: what its widest cell needs, less where the terminal is too narrow for that."""
-    widths = [max(_measure(_escape(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    """The width of each column: what its widest cell needs, less where the terminal is too narrow for that.
+
+    A column keeps its longest word whole as long as others can become narrower.
+    """
+    columns = [[_escape(cell) for cell in column] for column in zip(*rows, strict=True)]
+    widths = [max(map(_measure, column)) for column in columns]
+    whole = [min(max(map(_measure, " ".join(column).split()), default=0), MAX_WHOLE_WORD) for column in columns]
     available = _get_width() - 3 * len(widths) - 1
     while sum(widths) > available and max(widths) > 4:
-        widest = widths.index(max(widths))  # take from the widest column, one cell at a time
-        widths[widest] -= 1
+        spare = [place for place, width in enumerate(widths) if width > whole[place]] or range(len(widths))
+        widths[max(spare, key=widths.__getitem__)] -= 1  # take from the widest column, one cell at a time
     return widths
 
 

@@ -53,6 +53,8 @@ DANGEROUS_NAMES = (
     "testing",
     "read_pickle",
 )
+# What skops does not know, and only holds texts and types: it runs nothing when it is loaded or called.
+HARMLESS_TYPES = ("sklearn.compose._column_transformer.make_column_selector",)
 MAX_UNPACKED_VARIABLE = "IRONRULE_MAX_MODEL_MB"
 MAX_UNPACKED_MB = 2_000
 MAX_RATIO = 200  # unpacked to packed; trees and networks are at 2 to 20

@@ -40,6 +40,7 @@ from ironrule.explain.options import (
 from ironrule.explain.prepare.build import build_context
 from ironrule.explain.prepare.derive import restrict_context
 from ironrule.model.decision import DecisionTarget, read_classes
+from ironrule.other_packages import EXPLAINER_HINTS, explain_wrong_arguments, get_other_attribute
 from ironrule.results.diagnosis import Diagnosis
 from ironrule.results.explanation import Explanation, Listing, RankedRule
 from ironrule.results.judgement import Judgement, Recheck
@@ -102,6 +103,10 @@ class Explainer(CounterfactualMethods):
     An explainer is never changed by explaining, and may be used from several threads at once.
     """
 
+    @explain_wrong_arguments(
+        "the outcomes of past rows are not needed, since the model's own decisions are explained; pass all else by "
+        "name, such as desired=..."
+    )
     def __init__(
         self,
         model: Any,
@@ -260,6 +265,11 @@ class Explainer(CounterfactualMethods):
 
         return build_row_scorer(self._context)
 
+    if not TYPE_CHECKING:  # type checkers are to go on refusing names that do not exist
+
+        def __getattr__(self, name: str) -> Any:
+            return get_other_attribute(self, name, EXPLAINER_HINTS)
+
     def __repr__(self) -> str:
         rows = f"{format_count(len(self.outcomes), 'past row')}, {int(self.outcomes.sum()):,} desired"
         unused = f"; {format_count(len(self.unused_features), 'feature')} unused" if self.unused_features else ""
@@ -296,6 +306,7 @@ class Explainer(CounterfactualMethods):
         more = tuple(map(as_constraint, as_list(constraints)))
         return Explainer._from_context(restrict_context(self._context, more))
 
+    @explain_wrong_arguments()
     def explain(
         self,
         row: Any,
@@ -360,6 +371,7 @@ class Explainer(CounterfactualMethods):
             return explanation
         return self.add_changes(explanation, options.k, budget=options.budget, cost=options.change_cost)
 
+    @explain_wrong_arguments()
     def ladder(
         self,
         row: Any,
@@ -414,6 +426,7 @@ class Explainer(CounterfactualMethods):
             return ladder
         return replace(ladder, explanation=self._add_first_changes(ladder.explanation, options))
 
+    @explain_wrong_arguments()
     def explain_many(
         self,
         rows: Any = None,

@@ -58,7 +58,11 @@ def parse_row(row: Any, table: Table, columns: Sequence[str]) -> Mapping[str, Va
     if hasattr(row, "columns") or hasattr(row, "column_names"):
         read = read_table(row)
         if len(read) != 1:
-            raise TableError(expected="row must be a single row", got=f"a table of {format_count(len(read), 'row')}")
+            raise TableError(
+                expected="row must be a single row",
+                got=f"a table of {format_count(len(read), 'row')}",
+                hint="pass one of them, or all to explain_many or counterfactuals_many",
+            )
         return read.row(0)
     if hasattr(row, "to_dict"):
         return dict(row.to_dict())

@@ -17,6 +17,7 @@ where no score comes within the margin of the threshold: that is the same model 
 from __future__ import annotations
 
 import datetime
+import difflib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -113,6 +114,7 @@ def build_target_decision(model: Any, target: DecisionTarget) -> Decision:
 def _build_estimator_decision(model: Any, desired: Any, threshold: float | None, direction: Direction) -> Decision:
     labels = read_classes(model)
     if not labels:  # a regression; CatBoost's has an empty list
+        _require_fitted(model)
         if desired is None and threshold is None:
             rule = "a model without classes (a regression) needs a threshold above which predictions are desired"
             hint = 'pass threshold=..., and desired="below" if low predictions are desired'
@@ -129,6 +131,24 @@ def _build_estimator_decision(model: Any, desired: Any, threshold: float | None,
     positions, _ = split_classes(labels, wanted)
     criterion = ProbabilityCriterion(tuple(positions), len(labels), threshold, direction)
     return Decision(model.predict_proba, criterion, _name_missed(threshold, direction, " or ".join(map(repr, wanted))))
+
+
+def _require_fitted(model: Any) -> None:
+    """Raise ModelError for a classifier that does not know its classes, since it was not fitted."""
+    if not hasattr(model, "fit"):
+        return
+    from sklearn.base import is_classifier
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        if is_classifier(model):
+            check_is_fitted(model)
+    except NotFittedError:
+        statement = f"the model must be fitted, got a {type(model).__name__} that is not"
+        raise ModelError(statement, hint="call its fit(...) first", code="model-not-fitted") from None
+    except (AttributeError, TypeError, ValueError):  # an estimator of another library, without scikit-learn's tags
+        return
 
 
 def is_finite_number(value: Any) -> bool:
@@ -166,10 +186,23 @@ def resolve_desired_labels(desired: Any, labels: list[Any]) -> tuple[Any, ...]:
         if unknown[0] in get_args(Direction):
             hint = "pass threshold=... if scores on that side of it are desired"
             raise OutcomeError(expected=rule, got=got, hint=hint, code="threshold-required")
-        raise OutcomeError(expected=rule, got=got)
+        raise OutcomeError(expected=rule, got=got, hint=suggest_label(unknown[0], labels))
     if len(wanted) == len(labels):
         raise OutcomeError(expected="at least one class must be undesired", got=f"all of {labels} as desired")
     return wanted
+
+
+def suggest_label(label: Any, labels: Sequence[Any]) -> str | None:
+    """What may be meant by a label that a classifier does not know: labels may have become numbers before it was
+    fitted, and a number between two classes is a score.
+    """
+    if isinstance(label, float) and not label.is_integer():
+        return f"a score above it is threshold={label!r}, or target=Target(above={label!r}) of a counterfactual"
+    if isinstance(label, str) and all(isinstance(one, int) for one in labels):
+        known = " (1 unless you say otherwise)" if set(labels) == {0, 1} else ""
+        return f"the model was fitted on these numbers; name one of them{known}"
+    close = difflib.get_close_matches(str(label), [str(one) for one in labels], 1)
+    return f"did you mean {close[0]!r}?" if close else None
 
 
 def list_labels(classes: Any) -> list[Any]:
@@ -347,7 +380,7 @@ class FunctionCriterion:
             raise OutcomeError(
                 expected=f"one of the {format_count(answer.shape[1], 'column')} that the model answers must be desired",
                 got="none",
-                hint="pass the number of the column: desired=...",
+                hint="pass the number of the column, desired=..., or the fitted model in the place of its function",
                 code="desired-required",
             )
         if answer.ndim == 2:

@@ -101,6 +101,15 @@ def read_model(
     return _read_laid_out(model, black_box, space, past, target=target, known=known)
 
 
+def _describe_function(function: Any) -> str:
+    """Why a function cannot be read; of a method of a model, that the model itself can be passed."""
+    owner = getattr(function, "__self__", None)
+    if hasattr(owner, "predict"):
+        name = f"{type(owner).__name__}.{getattr(function, '__name__', 'predict')}"
+        return f"{name} is a function, which can only be asked, not read; pass the {type(owner).__name__} itself"
+    return "a plain function can only be asked, not read"
+
+
 def _read_laid_out(
     model: Any,
     black_box: BlackBox,
@@ -112,7 +121,7 @@ def _read_laid_out(
     lay_out: Callable[[Any], Any] | None = None,
 ) -> TabulatedModel:
     """Read a model for which tables are as ``lay_out`` makes them of those of the black box."""
-    require_readable(hasattr(model, "predict"), "a plain function can only be asked, not read")
+    require_readable(hasattr(model, "predict"), _describe_function(model))
     transform, final = split_pipeline(model)
     normal_form = known or _read_target(final, target)
     if (count := normal_form.node_count) > MAX_NODES:

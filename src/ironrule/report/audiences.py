@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from ironrule.errors import InputError
@@ -231,7 +231,7 @@ def _get_report(audience: Audience) -> AudienceReport:
     if audience not in AUDIENCES:
         expected = f"audience must be one of {', '.join(AUDIENCES)}"
         if str(audience) not in LADDER_AUDIENCES:
-            raise InputError(expected=expected, got=repr(audience))
+            raise InputError(expected=expected, got=repr(audience), hint=_hint_at_path(audience))
         hint = "build a ladder of the row, which can be reported so"
         raise InputError(expected=expected, got=repr(audience), hint=hint, code="audience-needs-ladder")
     return REPORTS[audience]
@@ -239,5 +239,12 @@ def _get_report(audience: Audience) -> AudienceReport:
 
 def _get_ladder_report(audience: LadderAudience) -> LadderReport:
     if audience not in LADDER_AUDIENCES:
-        raise InputError(expected=f"audience must be one of {', '.join(LADDER_AUDIENCES)}", got=repr(audience))
+        expected = f"audience must be one of {', '.join(LADDER_AUDIENCES)}"
+        raise InputError(expected=expected, got=repr(audience), hint=_hint_at_path(audience))
     return LADDER_REPORTS[audience]
+
+
+def _hint_at_path(audience: object) -> str | None:
+    """Where a file is named in the place of an audience: that it comes second."""
+    is_path = isinstance(audience, PurePath) or str(audience).endswith((".html", ".pdf"))
+    return "the file comes second, as in to_html('person', 'why.html')" if is_path else None

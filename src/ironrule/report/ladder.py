@@ -92,15 +92,16 @@ def describe_rung(ladder: Ladder, rung: Rung) -> str:
     )
 
 
-def describe_measured_rows(ladder: Ladder) -> list[str]:
-    """What the bounds rest on, and what is not known."""
+def describe_measured_rows(ladder: Ladder, has_advice: bool = True) -> list[str]:
+    """What the bounds rest on, and what is not known; with ``has_advice``, what who made the ladder can do about it."""
     rows = format_count(ladder.measured_rows, "row")
     together = f"All bounds hold together at {format_percent_down(ladder.confidence)} confidence"
     lines = [f"{together}, for people drawn like the {rows} they were measured on."]
     if ladder.measured_from == "split":
+        advice = ": if it was, pass fresh ones (measure=, on the command line --measure)" if has_advice else ""
         lines.append(
-            "These are past rows that the search did not look at. Whether the model was trained on them is not known: "
-            "if it was, pass fresh ones (measure=, on the command line --measure)."
+            "These are past rows that the search did not look at. Whether the model was trained on them is not known"
+            f"{advice}."
         )
     return lines
 
@@ -121,9 +122,13 @@ def describe_missing_short_rule(ladder: Ladder) -> list[str]:
 
 def describe_notes(ladder: Ladder) -> list[str]:
     """What the bounds rest on, and the marks of the last rule, such as a protected feature that it uses."""
+    return [*describe_measured_rows(ladder), *describe_remarks(ladder)]
+
+
+def describe_remarks(ladder: Ladder) -> list[str]:
+    """The marks of the last rule, and whether the model itself confirms it."""
     explanation = ladder.explanation
-    notes = (*text.describe_marks(explanation), *text.describe_unconfirmed(explanation.confirmed))
-    return [*describe_measured_rows(ladder), *notes]
+    return [*text.describe_marks(explanation), *text.describe_unconfirmed(explanation.confirmed)]
 
 
 def format_ladder(ladder: Ladder) -> str:

@@ -27,6 +27,7 @@ from ironrule.rule.phrasing import phrase_comparison
 from ironrule.rule.rule import Component, Rule
 from ironrule.space.feature import Value, value_to_json
 from ironrule.space.labels import NO_LABELS, Labels
+from ironrule.verdict.digest import write_json
 from ironrule.verdict.verdict import Proven
 from ironrule.wording import escape_controls
 
@@ -152,7 +153,7 @@ class BatchComparison:
 
     def to_json(self, indent: int | None = None) -> str:
         """The comparison as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+        return write_json(self.to_dict(), indent)
 
     def list_figures(self) -> list[tuple[str, str, float, float]]:
         """Every figure with its kind, its name, and what it was and is."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ironrule.errors import InputError, build_format_error
 from ironrule.model.target import Target
+from ironrule.other_packages import COUNTERFACTUALS_HINTS, get_other_attribute
 from ironrule.results.changes.tables import build_frame
 from ironrule.results.display import plot_counterfactuals, render_counterfactuals
 from ironrule.results.document_types import check_counterfactuals_types
@@ -205,6 +206,11 @@ class Counterfactuals(JsonDocument, Sequence[Counterfactual]):
     def plot(self, ax: Axes | None = None) -> Axes:
         """What changes, by how much, per counterfactual, on matplotlib's axes (``pip install 'ironrule[plots]'``)."""
         return plot_counterfactuals(self, ax)
+
+    if not TYPE_CHECKING:  # type checkers are to go on refusing names that do not exist
+
+        def __getattr__(self, name: str) -> Any:
+            return get_other_attribute(self, name, COUNTERFACTUALS_HINTS)
 
     def __repr__(self) -> str:
         proven = "proven" if self.proven else "not proven"

@@ -6,7 +6,6 @@ Parquet in a folder that survives crashes. ``Explainer.counterfactuals_many`` ma
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ import numpy as np
 from ironrule.results.batch_folder import COUNTERFACTUALS, StoredBatch
 from ironrule.results.changes.tables import build_batch_frame
 from ironrule.results.counterfactuals import Counterfactuals
+from ironrule.verdict.digest import write_json
 from ironrule.wording import format_count, render_text
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class CounterfactualsBatch(StoredBatch[Counterfactuals, CounterfactualsRow]):
 
     def to_json(self, indent: int | None = None) -> str:
         """The same as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+        return write_json(self.to_dict(), indent)
 
     def _repr_html_(self) -> str:
         return render_text(self)

@@ -22,6 +22,7 @@ from ironrule.clock import WORK_CLOCK
 from ironrule.errors import InputError, build_format_error, describe_value
 from ironrule.hitting.weights import ExactNumber, number_from_json, number_to_json, to_storable_weight
 from ironrule.model.decision import DecisionTarget
+from ironrule.other_packages import EXPLANATION_HINTS, get_other_attribute
 from ironrule.results.advice import RuleMark, SuggestedChanges
 from ironrule.results.audience import Audience
 from ironrule.results.background import Background, attach_history
@@ -473,6 +474,11 @@ class Explanation(JsonDocument):
 
     def __str__(self) -> str:
         return format_explanation(self)
+
+    if not TYPE_CHECKING:  # type checkers are to go on refusing names that do not exist
+
+        def __getattr__(self, name: str) -> Any:
+            return get_other_attribute(self, name, EXPLANATION_HINTS)
 
     def __repr__(self) -> str:
         covers = f"covers {self.shown.coverage} of {self.history_rows} rows"

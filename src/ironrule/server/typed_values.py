@@ -21,7 +21,7 @@ from ironrule.errors import InputError
 from ironrule.rule.phrasing import format_label, name_value
 from ironrule.server.errors import ApiError, format_brief
 from ironrule.space.feature import Feature, Value, parse_date
-from ironrule.space.labels import NO_LABELS, Labels
+from ironrule.space.labels import NO_LABELS, Labels, write_key
 from ironrule.space.space import Space
 from ironrule.wording import format_value
 
@@ -56,7 +56,7 @@ def get_field_kind(feature: Feature) -> FieldKind:
 
 def build_field(feature: Feature, counts: Int64Array, labels: Labels = NO_LABELS) -> dict[str, Any]:
     """The input of one feature; ``counts`` says how often every code occurs among the past rows."""
-    kind = get_field_kind(feature)
+    kind = "choice" if _has_named_values(feature, labels) else get_field_kind(feature)
     values = [feature.value(code) for code in range(feature.size)]
     choices = [
         {"value": format_value(one, "unquoted"), "text": name_value(feature.name, one, labels, "unquoted")}
@@ -71,8 +71,16 @@ def build_field(feature: Feature, counts: Int64Array, labels: Labels = NO_LABELS
         "step": "1" if feature.has_only_integers else "any",
         "may_be_missing": feature.missing,
         "default": format_value(find_usual_value(feature, counts), "unquoted"),
-        "hint": _describe_range(feature, kind, labels),
+        "hint": None if kind == "choice" else _describe_range(feature, kind, labels),
     }
+
+
+def _has_named_values(feature: Feature, labels: Labels) -> bool:
+    """Whether every value of a feature is called something of its own, such as 4 that is called "7 years or more"."""
+    own = labels.features.get(feature.name)
+    if own is None or not feature.values or feature.size > MAX_CHOICES:
+        return False
+    return all(write_key(value) in own.values for value in feature.values)
 
 
 def find_usual_value(feature: Feature, counts: Int64Array) -> Value:

@@ -48,6 +48,7 @@ class Feature:
     numeric: bool = field(init=False, repr=False, compare=False)  # every value is a number: arithmetic makes sense
     temporal: bool = field(init=False, repr=False, compare=False)  # every value is a date or a time
     has_only_integers: bool = field(init=False, repr=False, compare=False)  # every value is a whole number
+    has_integers: bool = field(init=False, repr=False, compare=False)  # some value is a whole number, stored as one
     naturally_ordered: bool = field(init=False, repr=False, compare=False)  # as its numbers or dates are
     code_by_value: dict[Value, int] = field(init=False, repr=False, compare=False)  # the code of every value
 
@@ -56,6 +57,7 @@ class Feature:
         numbers = (isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values)
         object.__setattr__(self, "numeric", all(numbers))
         object.__setattr__(self, "has_only_integers", all(isinstance(value, int) for value in self.values))
+        object.__setattr__(self, "has_integers", any(isinstance(value, int) for value in self.values))
         object.__setattr__(self, "temporal", all(isinstance(value, datetime.date) for value in self.values))
         object.__setattr__(self, "naturally_ordered", (self.numeric or self.temporal) and _is_increasing(self.values))
         if not self.columns:

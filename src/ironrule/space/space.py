@@ -225,6 +225,13 @@ class Space:
         features = track(self.features, "Encoding", len(self.features), progress)
         return EncodedTable(tuple(encode_feature(feature, read) for feature in features))
 
+    def require_values(self, row: Mapping[str, Value]) -> None:
+        """Raise TableError, which names all that is absent, unless a row has a value of every feature."""
+        without = (feature for feature in self.features if feature.name not in row)
+        absent = [name for feature in without for name in feature.columns if name not in row]
+        if absent:
+            raise TableError(expected=f"a row must have a value for {', '.join(map(repr, absent))}", got="none")
+
     def encode_row(self, row: Mapping[str, Value], ignore: Sequence[str] = ()) -> Points:
         """One row, given by column (or by feature, for a one-hot group), as codes."""
         others = set(ignore).difference(self.columns)
@@ -249,17 +256,9 @@ class Space:
         new: dict[str, Value] = {}
         for feature in self.features:
             name = feature.columns[0] if feature.columns[0] in row else feature.name
-            if feature.one_hot or name not in row:
-                continue
-            value = row[name]
-            # Most values are known: they are looked up before anything else is asked of them.
-            if type(value) in SCALAR_TYPES and value in feature.code_by_value:
-                continue
-            value = _check_value_type(feature, to_python_value(value))
-            if is_missing(value):
-                new |= {} if feature.missing else {feature.name: None}
-            elif type(value).__hash__ is None or value not in feature.code_by_value:
-                new[feature.name] = _check_new_value(feature, value)
+            if not feature.one_hot and name in row:
+                for value in _find_new_value(feature, row[name]):
+                    new[feature.name] = value
         return new
 
     def decode_row(self, point: Points) -> dict[str, Value]:
@@ -281,19 +280,11 @@ class Space:
             first_row: dict[Value, int] = {}
             for row, value in zip(np.flatnonzero(unknown).tolist(), column.values[unknown], strict=True):
                 first_row.setdefault(to_python_value(value), row)
-            found = [self._find_new_value(feature, value, row) for value, row in first_row.items()]
+            found = [new for value, row in first_row.items() for new in _find_new_value_of_table(feature, value, row)]
             found += [None] if column.missing.any() and not feature.missing else []
             if found:
                 new[feature.name] = found
         return new
-
-    def _find_new_value(self, feature: Feature, value: Value, row: int) -> Value | None:
-        """A value of a table that a domain lacks; the error for one that it can never have says in which row it is."""
-        try:
-            return self.find_new_values({feature.name: value}).get(feature.name)
-        except TableError as error:
-            got = f"{error.got} in row {row} (counted from 0)"
-            raise TableError(expected=error.expected, got=got, hint=error.hint, code=error.code) from None
 
     def add_values(self, values: Mapping[str, Sequence[Value]]) -> Space:
         """The same space with these values, by feature, added to the domains that lack them."""
@@ -457,6 +448,27 @@ def _require_single_value(feature: Feature, value: Value) -> None:
         raise TableError(expected=rule, got=describe_value(value))
 
 
+def _find_new_value(feature: Feature, value: Value) -> list[Value]:
+    """The value, if the domain lacks it; ``None`` for missing. Its cost must not depend on the size of the domain."""
+    # Most values are known: they are looked up before anything else is asked of them.
+    if type(value) in SCALAR_TYPES and value in feature.code_by_value:
+        return []
+    value = _check_value_type(feature, to_python_value(value))
+    if is_missing(value):
+        return [] if feature.missing else [None]
+    is_new = type(value).__hash__ is None or value not in feature.code_by_value
+    return [_check_new_value(feature, value)] if is_new else []
+
+
+def _find_new_value_of_table(feature: Feature, value: Value, row: int) -> list[Value]:
+    """The same for a value of a table; the error for one that it can never have says in which row it is."""
+    try:
+        return _find_new_value(feature, value)
+    except TableError as error:
+        got = f"{error.got} in row {row} (counted from 0)"
+        raise TableError(expected=error.expected, got=got, hint=error.hint, code=error.code) from None
+
+
 def _check_new_value(feature: Feature, value: Value) -> Value:
     """A value that is not in a domain yet, in the type of those that are; raises TableError if it cannot join them."""
     _require_single_value(feature, value)
@@ -471,7 +483,7 @@ def _check_new_value(feature: Feature, value: Value) -> Value:
         if abs(value) >= 2**63:
             raise TableError(expected=f"{feature.name!r} must be an integer of 64 bits", got=describe_value(value))
         return int(value)
-    return value if any(isinstance(known, int) for known in feature.values) else float(value)
+    return value if feature.has_integers else float(value)
 
 
 def _fits_float(number: float) -> bool:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from ironrule.errors import InputError
+from ironrule.errors import InputError, describe_value
 
 DIGEST_FIELD = "digest"
 
@@ -47,6 +47,15 @@ def require_digest(document: Mapping[str, Any]) -> None:
         raise InputError("digest mismatch: the document was modified after it was written", code="digest-mismatch")
 
 
+def write_json(data: Any, indent: int | None) -> str:
+    """Plain data as JSON; raises InputError for a path in the place of an indent."""
+    if indent is not None and (isinstance(indent, bool) or not isinstance(indent, int)):
+        expected = "indent must be a number of blanks or None"
+        hint = "the text is returned, not written: write it to a file yourself"
+        raise InputError(expected=expected, got=describe_value(indent), hint=hint)
+    return json.dumps(data, indent=indent, ensure_ascii=False)
+
+
 class JsonDocument:
     """A result that can be written as JSON and read again."""
 
@@ -64,7 +73,7 @@ class JsonDocument:
 
     def to_json(self, indent: int | None = None) -> str:
         """The same as JSON."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+        return write_json(self.to_dict(), indent)
 
     @classmethod
     def from_json(cls, text: str) -> Self:

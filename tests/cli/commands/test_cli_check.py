@@ -98,9 +98,11 @@ def test_another_model_or_space_is_not_decidable(run, files: Files, explanation:
     result = run("check", str(explanation), "--model", str(tmp_path / "other.skops"), "--data", files.data)
     assert result.code == 3
     assert "about another model" in result.text
+    assert "Pass the model and the past rows that it was made with (--model, --data)." in result.text
     result = run("check", str(explanation), *given(files, "--constraint", "cf.income <= 8"))
     assert result.code == 3
     assert "about another space" in result.text
+    assert "Pass the data that it was made with (--data)" in result.text
 
 
 def test_constraints_and_extended_domains_are_those_of_the_explanation(run, files: Files, tmp_path: Path):

@@ -57,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--model", metavar="MODEL", type=Path, help=text)
     text = "other models that it holds for"
     group.add_argument("--models", metavar="MODEL", type=Path, nargs="+", default=[], help=text)
-    shared.add_desired_and_trust_options(group)
+    shared.add_desired_and_trust_options(group, "what the explanation names")
     group.add_argument("--margin", metavar="M", type=float, help="compare the margin: by how much scores may move")
     group.add_argument("--strict", action="store_true", help="exit with 3 if anything is shared or not compared")
     group = parser.add_argument_group("data")

@@ -23,6 +23,7 @@ from typing import Any
 
 from ironrule.cli.errors import CLI_HINTS
 from ironrule.cli.files import PICKLE_ENDINGS, load_model, parse_desired, read_data, require_file
+from ironrule.cli.options import TRUST_HELP
 from ironrule.cli.output import CommandResult, check_output_path
 from ironrule.cli.project import DATA_ENDINGS, PROJECT_FILE, format_project
 from ironrule.errors import InputError, IronruleError, format_with_hint
@@ -40,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DATA", type=Path, help="past rows")
     parser.add_argument("--target", metavar="COLUMN", help="the column that the model was trained to predict, if any")
     parser.add_argument("--desired", metavar="LABEL", nargs="+", help="the desired class, or several")
-    parser.add_argument("--trust", metavar="TYPE", nargs="+", default=[], help="types to accept in a .skops")
+    parser.add_argument("--trust", metavar="TYPE", nargs="+", default=[], help=TRUST_HELP)
     text = "load a pickle or joblib file now, which can run any code; every later command must be told too"
     parser.add_argument("--trust-pickle", action="store_true", help=text)
     parser.add_argument("--yes", action="store_true", help="ask nothing, take what is suggested")

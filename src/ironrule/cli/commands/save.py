@@ -34,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--models", metavar="MODEL", type=Path, nargs="+", default=[], help=text)
     text = "rows to measure ladders on, preferably not used to train the model (default: half of DATA)"
     group.add_argument("--measure", metavar="FILE", type=Path, help=text)
-    shared.add_output_option(parser, f"the explainer ({SAVED_ENDING})")
+    shared.add_output_option(parser, f"the explainer ({SAVED_ENDING})", is_needed=True)
 
 
 def run(options: argparse.Namespace) -> CommandResult:

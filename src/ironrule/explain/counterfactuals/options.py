@@ -18,6 +18,7 @@ from ironrule.errors import InputError, describe_value
 from ironrule.explain.options import as_list, parse_names, parse_ranges
 from ironrule.model.joint_model import parse_margin
 from ironrule.model.target import Target, parse_target
+from ironrule.other_packages import build_keyword_error
 from ironrule.rule.cost import DEFAULT_COST, Cost, parse_cost
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Value
@@ -159,7 +160,7 @@ def expand_options(arguments: Any) -> Callable[[_Method], _Method]:
         @functools.wraps(method)
         def checked(*args: Any, **kwargs: Any) -> Any:
             for name in kwargs.keys() - known:
-                raise TypeError(f"{method.__qualname__}() got an unexpected keyword argument {name!r}")
+                raise build_keyword_error(method.__qualname__, name, known)
             return method(*args, **kwargs)
 
         checked.__signature__ = plain.replace(parameters=[*own, *names.values()])  # type: ignore[attr-defined]

@@ -54,6 +54,9 @@ def build_context(
 
     ``warn``: whether there is a warning if past rows are left out.
     """
+    if hasattr(data, "predict") and not hasattr(arguments.models[0], "predict"):
+        statement = "the model comes first and the data second, got them the other way round"
+        raise InputError(statement, hint="pass the model, then the data")
     row_store, engine = open_rows(arguments, data, cache, progress), _choose_engine(arguments.device)
     declared = _declare_space(arguments, row_store, progress)
     if isinstance(row_store, OnDiskRows):
@@ -141,7 +144,9 @@ def _find_model_columns(model: Any, table: Table) -> tuple[str, ...] | None:
     absent = [name for name in chosen if name not in table.names]
     if absent:
         expected = f"the data must have the model's column {absent[0]!r}"
-        raise TableError(expected=expected, got=f"columns {', '.join(table.names)}", code="missing-columns")
+        got = f"columns {', '.join(table.names)}"
+        hint = "pass a table with the names that the model was fitted with" if table.frame is None else None
+        raise TableError(expected=expected, got=got, hint=hint, code="missing-columns")
     return chosen
 
 

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from ironrule.errors import ModelError
-from ironrule.report.ladder import build_rung_views, describe_missing_short_rule, describe_notes, describe_rung
+from ironrule.report.ladder import (
+    build_rung_views,
+    describe_measured_rows,
+    describe_missing_short_rule,
+    describe_remarks,
+    describe_rung,
+)
 from ironrule.report.text import (
     describe_bounds,
     describe_changes,
@@ -130,7 +136,9 @@ def build_ladder_view(service: Service, number: int) -> dict[str, Any]:
             }
             for rung, view in zip(found, build_rung_views(found), strict=True)
         ],
-        "notes": [*describe_missing_short_rule(found), *describe_notes(found)],
+        "checked_values": describe_checked_values(explanation),
+        "notes": [*describe_missing_short_rule(found), *describe_remarks(found)],
+        "measured_notes": describe_measured_rows(found, has_advice=False),
         "whole_verdict": get_verdict_name(found.last.verdict),
         "whole_verdict_text": str(found.last.verdict),
         "whole_conditions": list_conditions(found.last.rule, space),

@@ -61,6 +61,9 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
+# A name with hyphens that is not in quotes: what comes before the word that cannot be read, and the rest.
+_HYPHENED = re.compile(r"\b(?P<of>cf|x)\.(?P<name>(?:\w+-)+)$")
+_REST_OF_NAME = re.compile(r"\w+(?:-\w+)*")
 _SPACE = re.compile(r"\s*")
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'"}
@@ -392,5 +395,10 @@ class _Parser:
         rule = "expected a value or a condition"
         if token.kind is not TokenKind.WORD or token.text in _KEYWORDS:
             return self.expected_error(rule)
+        if (hyphened := _HYPHENED.search(self.text[: token.column])) and self.text[token.column - 1] == "-":
+            rest = _REST_OF_NAME.match(self.text, token.column)
+            name = hyphened["name"] + (rest.group() if rest else token.text)
+            hint = f'if the feature is called {name}, write {hyphened["of"]}["{name}"]'
+            return self.expected_error(rule, hint=hint)
         hint = f'write a feature as cf.{token.text} or cf["a name"], a string as "{token.text}"'
         return self.expected_error(rule, hint=hint)
