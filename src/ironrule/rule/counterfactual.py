@@ -12,7 +12,7 @@ from ironrule.rule.phrasing import format_change
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.space.space import Space
-from ironrule.wording import format_count, format_repr, render_text
+from ironrule.wording import ValueStyle, format_count, format_repr, render_text
 
 DESIRED_OUTCOME = "the desired outcome"
 
@@ -37,7 +37,7 @@ class Change:
 class DescribedTarget(Protocol):
     """What is to be reached, such as a :class:`ironrule.Target`."""
 
-    def describe(self, labels: Labels = NO_LABELS) -> str:
+    def describe(self, labels: Labels = NO_LABELS, style: ValueStyle = "quoted") -> str:
         """In words, behind "has" or "gets"."""
 
 
@@ -59,13 +59,13 @@ class Goal:
             parts.append(f"with {format_count(self.further_models, 'further model')}")
         return " and ".join(parts)
 
-    def describe(self, labels: Labels = NO_LABELS) -> str:
+    def describe(self, labels: Labels = NO_LABELS, style: ValueStyle = "quoted") -> str:
         """All of it, behind "has" or "gets".
 
         >>> Goal(margin=0.1, further_models=2).describe()
         'the desired outcome, even if every score moves by 0.1 and with 2 further models'
         """
-        reached = DESIRED_OUTCOME if self.target is None else self.target.describe(labels)
+        reached = DESIRED_OUTCOME if self.target is None else self.target.describe(labels, style)
         return f"{reached}, {self.robustness}" if self.robustness else reached
 
 

@@ -22,6 +22,8 @@ from sklearn.preprocessing import OneHotEncoder
 from small_models import AGES, DEBTS, JOBS, MODELS, list_points
 
 from ironrule import CounterfactualRegion, Explainer, Target
+from ironrule.errors import InputError
+from ironrule.verdict.verdict import Unrefuted
 
 ESTIMATORS = {
     **MODELS,
@@ -175,14 +177,18 @@ def make_numbers(seed: int) -> pd.DataFrame:
     )
 
 
-def list_numbers(region: CounterfactualRegion, table: pd.DataFrame, rng: np.random.Generator) -> dict[str, list[Any]]:
-    """For each feature numbers of the region: ends, numbers beside them, turning points and others."""
+def list_numbers(
+    region: CounterfactualRegion, table: pd.DataFrame, rng: np.random.Generator | None
+) -> dict[str, list[Any]]:
+    """For each feature numbers of the region: its ends, and where the model may turn; with ``rng`` numbers beside these
+    and others, too.
+    """
     breakpoints: Mapping[str, Any] = (region.scope and region.scope.breakpoints) or {}
     found = {name: [value] for name, value in region.fixed.items()}
     for one in region.ranges:
         low, high = (one.first, one.last) if one.any_value else (one.low, one.high)
         known = {low, high, *table[one.feature].tolist(), *breakpoints.get(one.feature, ())}
-        if one.feature != "c":
+        if one.feature != "c" and rng is not None:
             known |= {float(np.nextafter(number, end)) for number in known for end in (-np.inf, np.inf)}
             known |= set(rng.uniform(low, high, 8).tolist())
         found[one.feature] = sorted(number for number in known if low <= number <= high)
@@ -231,7 +237,8 @@ def test_every_number_of_whole_intervals_reaches_the_target(
             value: Any = part.value
             step = 1 if part.op == "<=" else -1
             beyond = value + step if part.feature == "c" else float(np.nextafter(value, step * np.inf))
-            wider = draw_points({**numbers, part.feature: [beyond]}, rng, 200_000)[[*table.columns]]
+            wider = draw_points({**list_numbers(region, table, None), part.feature: [beyond]}, rng, 50_000)
+            wider = wider[[*table.columns]]
             assert not reach(models, wider, target, margin).all(), part
 
 
@@ -251,3 +258,72 @@ def test_classes_over_whole_intervals(kind: str, target: list[str]) -> None:
                 assert not region.proven or reach([model], inside, target, 0.0).all()
                 regions += region.proven
     assert regions > 2
+
+
+@pytest.fixture(name="asked", scope="module")
+def build_asked() -> tuple[Explainer, Any, int]:
+    """An explainer, a further model, and a row that both deny."""
+    points = list_points()
+    model, second = fit("boosting", 1, points), fit("forest", 1, points)
+    row = int(np.flatnonzero((model.predict(points) == "no") & (second.predict(points) == "no"))[0])
+    return Explainer(model, points, desired="yes", domain="seen"), second, row
+
+
+def test_a_region_is_of_what_its_counterfactual_was_found_for(asked: tuple[Explainer, Any, int]) -> None:
+    explainer, _, row = asked
+    target = Target(above=0.6)
+    found = explainer.counterfactuals(row, k=1, target=target, margin=0.05)
+    region = explainer.counterfactual_region(found[0])
+    assert (region.target, region.margin) == (target, 0.05)
+    assert region.rule == explainer.counterfactual_region(found[0], target=target, margin=0.05).rule
+    assert "every such point has a score above 0.6, even if every score moves by 0.05, proven" in str(region)
+    assert region.rule.outcome == "a score above 0.6, even if every score moves by 0.05"
+    read = type(found).from_json(found.to_json())
+    assert explainer.counterfactual_region(read[0]).rule == region.rule
+    wider = explainer.counterfactual_region(found[0], target="yes", margin=0)
+    assert (wider.margin, wider.rule.outcome) == (0.0, "the outcome 'yes'")
+    values = dict(found[0].values)
+    plain = explainer.counterfactual_region(values, [change.feature for change in found[0].changes])
+    assert (plain.target, plain.rule.outcome) == (None, "the desired outcome")
+    for menu in (explainer.change_menu(row, target=target), explainer.change_sets(row, target=target)):
+        assert explainer.counterfactual_region(next(iter(menu)).counterfactual).target == target
+
+
+def test_further_models_must_be_given_again(asked: tuple[Explainer, Any, int]) -> None:
+    explainer, second, row = asked
+    found = explainer.counterfactuals(row, k=1, models=[second])
+    with pytest.raises(InputError, match="with 1 further model, and no models") as caught:
+        explainer.counterfactual_region(found[0])
+    assert caught.value.code == "models-required"
+    assert explainer.counterfactual_region(found[0], models=[second]).further_models == 1
+    assert explainer.counterfactual_region(found[0], models=[]).further_models == 0
+
+
+def test_what_does_not_reach_the_target_robustly_is_refused(asked: tuple[Explainer, Any, int]) -> None:
+    explainer, second, row = asked
+    found = explainer.counterfactuals(row, k=1)[0]
+    score = float(get_shares(explainer._context.arguments.models[0], pd.DataFrame([dict(found.values)]))[0])
+    assert explainer.counterfactual_region(found, target=Target(at_most=score)).proven
+    goals: list[dict[str, Any]] = [
+        {"target": "no"},
+        {"target": Target(above=score)},  # a score that is equal does not reach it
+        {"margin": score - 0.5 + 1e-9},
+        {"target": Target(above=0.99), "models": [second]},
+    ]
+    for goal in goals:
+        with pytest.raises(InputError, match="got a row that does not") as caught:
+            explainer.counterfactual_region(found, **goal)
+        assert caught.value.code == "goal-not-reached"
+
+
+def test_of_what_cannot_be_read_nothing_is_proven() -> None:
+    table = make_numbers(0)
+    model = fit("logistic", 0, table, ("A", "B", "yes"))
+    explainer = Explainer(model, table, desired=["yes", "B"])
+    target = Target("yes", above=0.4)
+    row = int(np.flatnonzero(get_shares(model, table) < 0.3)[0])
+    found = explainer.counterfactuals(row, k=1, target=target)[0]
+    region = explainer.counterfactual_region(found, "all")
+    assert (region.proven, region.maximal) == (False, False)
+    assert isinstance(region.verdict, Unrefuted)
+    assert "not proven that every such point has a score for 'yes' above 0.4" in str(region)
