@@ -119,6 +119,16 @@ def draw_target(data: st.DataObject, shares: np.ndarray) -> Any:
     }[kind]
 
 
+def assume_reachable(target: Any, margin: float, others: list[str]) -> None:
+    """That a band is not empty, and that a target is no score that other models never have."""
+    if not isinstance(target, Target):
+        return
+    above = None if target.above is None else target.above + margin
+    at_most = None if target.at_most is None else target.at_most - margin
+    assume(above is None or at_most is None or above < at_most)
+    assume(not others or all(end is None or 0.0 < end < 1.0 for end in (above, at_most)))
+
+
 @pytest.mark.parametrize("kind", ESTIMATORS)
 @settings(max_examples=10, deadline=None)
 @given(
@@ -136,8 +146,7 @@ def test_every_point_reaches_the_target_and_no_larger_region_does(
     target = draw_target(data, get_shares(models[0], points))
     if isinstance(target, list):
         margin = 0.0  # a class of its own has no threshold that the test could repeat
-    if isinstance(target, Target) and target.above is not None and target.at_most is not None:
-        assume(target.above + margin < target.at_most - margin)
+    assume_reachable(target, margin, others)
     good = reach(models, points, target, margin)
     assume(good.any() and not good.all() and len({*models[0].predict(points)}) == 2)
     explainer = Explainer(models[0], points, desired="yes", domain="seen")
@@ -178,17 +187,17 @@ def make_numbers(seed: int) -> pd.DataFrame:
 
 
 def list_numbers(
-    region: CounterfactualRegion, table: pd.DataFrame, rng: np.random.Generator | None
+    region: CounterfactualRegion, explainer: Explainer, table: pd.DataFrame, rng: np.random.Generator | None = None
 ) -> dict[str, list[Any]]:
     """For each feature numbers of the region: its ends, and where the model may turn; with ``rng`` numbers beside these
-    and others, too.
+    and others, too, where the explainer speaks of all numbers.
     """
     breakpoints: Mapping[str, Any] = (region.scope and region.scope.breakpoints) or {}
     found = {name: [value] for name, value in region.fixed.items()}
     for one in region.ranges:
         low, high = (one.first, one.last) if one.any_value else (one.low, one.high)
         known = {low, high, *table[one.feature].tolist(), *breakpoints.get(one.feature, ())}
-        if one.feature != "c" and rng is not None:
+        if explainer.space[one.feature].interval and one.feature != "c" and rng is not None:
             known |= {float(np.nextafter(number, end)) for number in known for end in (-np.inf, np.inf)}
             known |= set(rng.uniform(low, high, 8).tolist())
         found[one.feature] = sorted(number for number in known if low <= number <= high)
@@ -218,8 +227,7 @@ def test_every_number_of_whole_intervals_reaches_the_target(
     target = draw_target(data, get_shares(models[0], table))
     if isinstance(target, list):
         margin = 0.0
-    if isinstance(target, Target) and target.above is not None and target.at_most is not None:
-        assume(target.above + margin < target.at_most - margin)
+    assume_reachable(target, margin, others)
     good = reach(models, table, target, margin)
     assume(good.any() and not good.all())
     explainer = Explainer(models[0], table, desired="yes")
@@ -227,7 +235,7 @@ def test_every_number_of_whole_intervals_reaches_the_target(
     for found in explainer.counterfactuals(row, k=1, target=target, margin=margin, models=models[1:]):
         region = explainer.counterfactual_region(found, "all", models=models[1:])
         assert region.proven
-        numbers = list_numbers(region, table, rng)
+        numbers = list_numbers(region, explainer, table, rng)
         inside = draw_points(numbers, rng)[[*table.columns]]
         assert region.rule.covers(inside).all()
         assert reach(models, inside, target, margin).all()
@@ -237,7 +245,7 @@ def test_every_number_of_whole_intervals_reaches_the_target(
             value: Any = part.value
             step = 1 if part.op == "<=" else -1
             beyond = value + step if part.feature == "c" else float(np.nextafter(value, step * np.inf))
-            wider = draw_points({**list_numbers(region, table, None), part.feature: [beyond]}, rng, 50_000)
+            wider = draw_points({**list_numbers(region, explainer, table), part.feature: [beyond]}, rng, 50_000)
             wider = wider[[*table.columns]]
             assert not reach(models, wider, target, margin).all(), part
 
@@ -254,7 +262,7 @@ def test_classes_over_whole_intervals(kind: str, target: list[str]) -> None:
         for row in np.flatnonzero(~good)[:2].tolist():
             for found in explainer.counterfactuals(row, k=1, target=target):
                 region = explainer.counterfactual_region(found, "all")
-                inside = draw_points(list_numbers(region, table, rng), rng)[[*table.columns]]
+                inside = draw_points(list_numbers(region, explainer, table, rng), rng)[[*table.columns]]
                 assert not region.proven or reach([model], inside, target, 0.0).all()
                 regions += region.proven
     assert regions > 2

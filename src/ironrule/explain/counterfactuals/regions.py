@@ -157,7 +157,10 @@ def _reach(
     if wide is None:
         return context, row
     assert wide.compiled_model is not None
-    return replace(wide, gaps=find_gaps(wide.reduced.space, [wide.compiled_model.tabulated])), row
+    space, gaps = wide.reduced.space, find_gaps(wide.reduced.space, [wide.compiled_model.tabulated])
+    if not gaps.are_respected_by(space.feasible.predicates):  # a constraint may turn between two values
+        return context, row
+    return replace(wide, gaps=gaps), row
 
 
 def _raise_not_reached(goal: Goal) -> NoReturn:
