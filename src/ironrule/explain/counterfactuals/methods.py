@@ -136,7 +136,7 @@ class CounterfactualMethods:
 
         search = SearchOptions(k=1, budget=budget, seed=seed)
         changes = choose_goal(counterfactual, target, margin, models)
-        return find_region(self._context, counterfactual, features, search, changes, progress)
+        return find_region(self._context, counterfactual, features, search, changes=changes, progress=progress)
 
     @expand_options(ChangeArguments)
     def diverse_counterfactuals(
