@@ -459,6 +459,16 @@ OPTIONS: dict[str, BadInput] = {
     "region of a denied row": refuse(
         lambda: EXPLAINER.counterfactual_region(DENIED, "all"), InputError, "desired outcome", "undesired"
     ),
+    "region target": refuse(
+        lambda: EXPLAINER.counterfactual_region(DENIED, "all", target=[]), OutcomeError, "at least one"
+    ),
+    "region target not reached": refuse(
+        lambda: EXPLAINER.counterfactual_region(DENIED, "all", margin=0.1), InputError, "must itself have", "does not"
+    ),
+    "region margin": refuse(
+        lambda: EXPLAINER.counterfactual_region(DENIED, "all", margin=-1), InputError, "margin", "-1"
+    ),
+    "region models": refuse(lambda: EXPLAINER.counterfactual_region(DENIED, "all", models=3), InputError, "models"),
     "region unknown": refuse(lambda: EXPLAINER.counterfactual_region(DENIED, ["shoe"]), SpaceError, "'shoe'"),
     "menu limit -1": refuse(lambda: EXPLAINER.change_menu(DENIED, limit=-1), InputError, "limit", "-1"),
     "limit 0": refuse(lambda: EXPLAINER.rules(DENIED, limit=0), InputError, "limit", "0"),

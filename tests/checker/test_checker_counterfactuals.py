@@ -422,3 +422,78 @@ def test_counterfactuals_that_differ_in_value_are_not_refuted() -> None:
     worse = copy.deepcopy(document)
     worse["counterfactuals"][1] = write_changes(row, row)
     assert check(add_digest(worse), model, table).status == "refuted"
+
+
+GOALS: dict[str, dict[str, Any]] = {"band": {}, "margin": {"margin": 0.1}, "models": {"margin": 0.02}}
+
+
+def move_side(document: Document, table: np.ndarray) -> Document:
+    """The region with one side moved out by a value, in all that speaks of it, and in its certificate."""
+    moved, known = copy.deepcopy(document), document["scope"].get("breakpoints", {})
+    for one in moved["ranges"]:
+        name, place = one["feature"], int(one["feature"][1:])
+        values = sorted({*table[:, place].tolist(), *known.get(name, ())})
+        if one["any_value"] or one["high"] == values[-1]:
+            continue
+        code = values.index(one["high"]) + 1
+        one["high"] = values[code]
+        for rule in (moved["rule"], moved["rounded"]):
+            for part in rule["components"]:
+                if (part["feature"], part["op"]) == (name, "<="):
+                    part["value"] = values[code]
+            if code == len(values) - 1:
+                rule["components"] = [p for p in rule["components"] if (p["feature"], p["op"]) != (name, "<=")]
+                one["any_value"] = one["low"] == values[0]
+        moved["verdict"]["certificate"]["high"][place] = code
+        return rewrite(moved)
+    raise AssertionError("no side can be moved")
+
+
+@pytest.mark.parametrize("kind", ["tree", "boosted", "logistic", "network"])
+@pytest.mark.parametrize("goal", GOALS)
+def test_regions_of_targets_are_confirmed_and_forged_ones_are_not(kind: str, goal: str) -> None:
+    model, table, _ = fit(kind)
+    options, further = GOALS[goal], [fit("forest", 2)[0]] if goal == "models" else []
+    explainer, checker = Explainer(model, table, domain="seen"), Checker(model, table, models=further)
+    scores = model.predict_proba(table)[:, 1]
+    known = np.unique(scores).tolist()
+    if goal == "band":  # with points on both of its ends
+        options = {"target": Target(above=known[len(known) // 3], at_most=known[-2])}
+    row = table[np.argmin(scores)]
+    found = explainer.counterfactuals(row, k=1, models=further, progress=False, **options)
+    region = explainer.counterfactual_region(found[0], features="all", models=further)
+    told = checker.check(region)
+    assert (region.proven, told.status) == (True, "proven"), str(told)
+    document = json.loads(region.to_json())
+    forged = move_side(document, table)
+    assert region.maximal
+    assert checker.check(forged).status == "refuted"
+    assert checker.check(rewrite(forged, maximal=False)).status == "refuted"
+    assert checker.check(rewrite(document, margin=0.3)).status != "proven"
+    assert checker.check(rewrite(document, target={"above": 0.9})).status == "refuted"
+    plain = {name: value for name, value in document.items() if name not in ("target", "margin", "further_models")}
+    assert checker.check(rewrite(plain)).status != "proven"
+    # all that names the goal is changed, not only its field
+    said = "a score above 0.9"
+    decision = {**document["scope"]["decision"], "desired": None, "threshold": 0.9}
+    decision.pop("upper", None)
+    harder = {**plain, "target": {"above": 0.9}, "scope": {**document["scope"], "decision": decision}}
+    harder |= {name: {**document[name], "outcome": said} for name in ("rule", "rounded")}
+    assert Checker(model, table).check(rewrite(harder)).status != "proven"
+    if further:
+        assert Checker(model, table).check(region).status == "undecided"
+        alone = {name: {**document[name], "outcome": document[name]["outcome"].partition(" and with")[0]} for name in
+                 ("rule", "rounded")}  # fmt: skip
+        dropped = {name: value for name, value in rewrite(document, **alone).items() if name != "further_models"}
+        assert checker.check(rewrite(dropped)).status != "proven"
+
+
+def test_a_region_must_be_about_what_its_counterfactuals_reach() -> None:
+    model, table, row = fit("logistic")
+    explainer = Explainer(model, table, domain="seen")
+    found = explainer.counterfactuals(row, k=1, margin=0.1, progress=False)
+    own = json.loads(explainer.counterfactual_region(found[0]).to_json())
+    document = json.loads(found.to_json())
+    assert check(rewrite(document, regions=[own]), model, table).status == "proven"
+    other = json.loads(explainer.counterfactual_region(found[0], margin=0.0).to_json())
+    assert failing(check(rewrite(document, regions=[other]), model, table)) == ["region 1"]

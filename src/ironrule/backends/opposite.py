@@ -1,14 +1,23 @@
-"""The opposite of a model that was read: an exact oracle for "has this box a point with the undesired outcome?".
+"""The opposite of a model that was read: an exact oracle for "has this box a point that is not desired?".
 
-A region in which every point is desired is a box without undesired points. So the model is turned round: each of its
+A region in which every point is desired is a box without other points. So the model is turned round: each of its
 normal forms is negated, and the result is compiled as any other model is. Where a margin is zero, neither it nor its
-negative is positive, but the point is undesired: so every negated margin gets an error, however small, and within its
+negative is positive, but the point is not desired: so every negated margin gets an error, however small, and within its
 error the model itself is asked. The model that is asked is turned round too.
+
+Several models, or both ends of a band of scores, must all desire a point, so one that denies it is enough: the opposite
+is that of the first, or of the second, and so on. A box is closed if each of these parts closes it, and one oracle asks
+them all.
+
+What denies a point may be several margins that must all be positive (of several desired classes, each loses to another
+one). Of sums, one of them may rise with a number and another fall, so that only numbers between two values of a domain
+are denied. Such margins stay apart, as models that must all desire a point do (:mod:`ironrule.backends.conjunction`):
+each alone is bounded over the numbers between two values, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,9 +26,10 @@ import numpy as np
 from ironrule.arrays import BoolArray, Points
 from ironrule.backends.compiled_model import CompiledPart, reduce_tabulated
 from ironrule.backends.registry import build_exact_oracle, list_backends
-from ironrule.model.intervals import Gaps
+from ironrule.model.intervals import Gaps, find_directions, is_straight
+from ironrule.model.normal_form.conjunction import ModelConjunction
 from ironrule.model.normal_form.network import Network
-from ironrule.model.normal_form.tree_sum import TreeSum
+from ironrule.model.normal_form.tree_sum import Margin, TreeSum
 from ironrule.model.protocol import Model, NormalForm, Unreadable
 from ironrule.model.read_model import TabulatedModel
 from ironrule.space.reduced import ReducedSpace
@@ -62,31 +72,67 @@ def negate_normal_form(normal_form: NormalForm) -> NormalForm:
 
 
 def build_opposite_oracle(
-    reads: Sequence[TabulatedModel],
+    read: TabulatedModel,
     model: Model,
     reduced: ReducedSpace,
     *,
     engine: BoundEngine | None = None,
     gaps: Gaps | None = None,
 ) -> Oracle:
-    """The exact oracle for points that one of some models denies; ``model`` is the opposite of these, over the reduced
-    space. Raises Unreadable if there is none.
+    """The exact oracle for points that a model does not desire, or one of several that were joined; ``model`` is the
+    opposite of it, over the reduced space. Raises Unreadable if there is none.
     """
-    opposite = [TabulatedModel(negate_normal_form(read.normal_form), read.columns) for read in reads]
-    if gaps is not None and any(gaps_of.any() for gaps_of in gaps.turning_gaps):
-        _require_single_margins(opposite)
     parts = []
-    for read in opposite:
-        backends = list_backends(read.normal_form)
-        alternatives = backends[0].compile(reduce_tabulated(read, reduced), reduced.space, reduced.space.feasible)
+    for one in _list_opposites(read, reduced, gaps):
+        backends = list_backends(one.normal_form)
+        alternatives = backends[0].compile(reduce_tabulated(one, reduced), reduced.space, reduced.space.feasible)
         parts.append(CompiledPart(backends, alternatives))
     return build_exact_oracle(parts, model, reduced.space, engine, gaps)
 
 
-def _require_single_margins(reads: Sequence[TabulatedModel]) -> None:
-    """Raise Unreadable if a sum's decision between two values of a domain may be other than at both of them: a single
-    margin lies between its values at both ends, several margins need not be positive at the same end.
+def _list_opposites(read: TabulatedModel, reduced: ReducedSpace, gaps: Gaps | None) -> list[TabulatedModel]:
+    """Models over the whole space, of which each desires points that the one that was read does not; together all."""
+    found = list[TabulatedModel]()
+    for part in _list_decisions(read):
+        opposite = TabulatedModel(negate_normal_form(part.normal_form), part.columns)
+        if gaps is None or not isinstance(opposite.normal_form, TreeSum):
+            found.append(opposite)  # bounds of networks hold for the numbers between two values, too
+            continue
+        turning = {int(reduced.kept[j]): len(gaps.open[j]) + 1 for j, gap in enumerate(gaps.turning_gaps) if gap.any()}
+        found += _split_alternatives(opposite, opposite.normal_form, turning)
+    return found
+
+
+def _list_decisions(read: TabulatedModel) -> Iterator[TabulatedModel]:
+    """The decisions that must all desire a point: those of all models that were joined, or the model's own."""
+    if read.members:
+        for member in read.members:
+            yield from _list_decisions(member)
+    else:
+        yield from read.parts
+
+
+def _split_alternatives(read: TabulatedModel, form: TreeSum, turning: Mapping[int, int]) -> Iterator[TabulatedModel]:
+    """A sum as it is; an alternative whose margins do not all rise or all fall with a number as a conjunction of them.
+    ``turning``: the features with numbers between two values at which a sum may turn, and how many values they have.
     """
-    for read in reads:
-        if isinstance(read.normal_form, TreeSum) and any(len(margins) > 1 for margins in read.normal_form.alternatives):
-            raise Unreadable("several desired classes together may turn between two values of a domain")
+    plain = [margins for margins in form.alternatives if not _may_turn_twice(read, margins, turning)]
+    if plain:
+        yield replace(read, normal_form=TreeSum(tuple(plain)))
+    span = (0, len(read.columns.values))
+    for margins in form.alternatives:
+        if margins not in plain:
+            sums = tuple(TreeSum(((margin,),)) for margin in margins)
+            yield replace(read, normal_form=ModelConjunction(sums, (span,) * len(sums)))
+
+
+def _may_turn_twice(read: TabulatedModel, margins: Sequence[Margin], turning: Mapping[int, int]) -> bool:
+    """Whether a decision between two values of a domain may be other than at both of them: a single margin lies between
+    its values at both ends, several margins need not be positive at the same end.
+    """
+    if len(margins) == 1:
+        return False
+    terms = [term for margin in margins for group in margin.groups for term in group.terms]
+    summed = {int(read.columns.features[term.column]) for term in terms} & turning.keys()
+    straight = all(is_straight(one) for one in terms if int(read.columns.features[one.column]) in summed)
+    return not straight or any(len(find_directions(read, margins, j, turning[j])) > 1 for j in summed)

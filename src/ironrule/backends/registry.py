@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 
 
 SINGLE_BACKENDS: tuple[Backend, ...] = (TREE, FOREST, NETWORK)
-BACKENDS: tuple[Backend, ...] = (*SINGLE_BACKENDS, build_conjunction_backend(SINGLE_BACKENDS))
+CONJUNCTION = build_conjunction_backend(SINGLE_BACKENDS)
+BACKENDS: tuple[Backend, ...] = (*SINGLE_BACKENDS, CONJUNCTION)
 """Of several backends for one normal form, the first that can serves a request."""
 
 BOXES_PER_QUERY = 2_000_000
@@ -105,8 +106,9 @@ def build_exact_oracle(
 
     ``engine`` says where networks are bounded, ``gaps`` which numbers lie between the values of the domains.
     """
-    # One backend for all parts is the best: it bounds all alternatives together.
-    if common := tuple(backend for backend in parts[0].backends if all(backend in part.backends for part in parts)):
+    # One backend for all parts is the best: it bounds all alternatives together. Of conjunctions each is one by itself.
+    common = tuple(backend for backend in parts[0].backends if all(backend in part.backends for part in parts))
+    if common and (len(parts) == 1 or CONJUNCTION not in common):
         alternatives = parts[0].alternatives  # of a single part as they are: they may not be compiled yet
         if len(parts) > 1:
             alternatives = tuple(alternative for part in parts for alternative in part.alternatives)

@@ -67,7 +67,7 @@ class JointModel:
 
     ``shared``: the one model that all members are of, if there is only one; tables are then laid out as for it.
     ``target`` is what was asked for, before thresholds were moved. ``apart``: members are read one by one, and their
-    normal forms are not joined.
+    normal forms are not joined; ``margins_apart``: nor are the margins of one, which must all be positive.
     """
 
     members: tuple[JointMember, ...]
@@ -75,6 +75,7 @@ class JointModel:
     classes_: tuple[bool, bool] = (False, True)
     target: DecisionTarget = JOINT_TARGET
     apart: bool = False
+    margins_apart: bool = False
 
     @property
     def feature_names_in_(self) -> Any:
@@ -108,16 +109,17 @@ class JointModel:
         return np.asarray(np.min(scored, axis=0), dtype=np.float64)
 
 
-def split_bands(joint: JointModel) -> JointModel:
+def split_bands(joint: JointModel, margins_apart: bool = False) -> JointModel:
     """The same decision with a member for each end of a band of scores, and members that stay apart: each of them has
-    one threshold, so that with a number it only turns once.
+    one threshold, so that with a number it only turns once. ``margins_apart``: so has each of the margins by which one
+    class wins over several.
     """
     members = tuple(
         replace(member, target=half, decision=build_target_decision(member.model, half))
         for member in joint.members
         for half in _split_band(member.target)
     )
-    return replace(joint, members=members, apart=True)
+    return replace(joint, members=members, apart=True, margins_apart=margins_apart)
 
 
 def _split_band(target: DecisionTarget) -> list[DecisionTarget]:

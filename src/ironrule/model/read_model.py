@@ -158,7 +158,7 @@ def _read_joint_model(joint: JointModel, black_box: BlackBox, space: Space, past
             form = form.intersect(read.normal_form)
         return replace(reads[0], normal_form=form, members=reads)
     if joint.shared is not None:
-        shared = [read.normal_form for read in reads]
+        shared = [part.normal_form for read in reads for part in _split_margins(joint, read)]
         spans = ((0, len(reads[0].columns.values)),) * len(shared)
         return replace(reads[0], normal_form=ModelConjunction(tuple(shared), spans), members=reads)
     merged = None if joint.apart else _merge_sums(reads)
@@ -181,7 +181,7 @@ def _keep_apart(joint: JointModel, reads: Sequence[TabulatedModel]) -> Tabulated
             form = read.normal_form if earlier is None else earlier.normal_form.intersect(read.normal_form)
             networks[id(member.model)] = replace(read, normal_form=form)
         elif merged is None or _has_terms(read.tree_sum):
-            parts.append(read)
+            parts += _split_margins(joint, read)
     parts += networks.values()
     ends = np.cumsum([len(part.columns.values) for part in parts]).tolist()
     features = np.concatenate([part.columns.features for part in parts])
@@ -189,6 +189,14 @@ def _keep_apart(joint: JointModel, reads: Sequence[TabulatedModel]) -> Tabulated
     spans = tuple(zip([0, *ends[:-1]], ends, strict=True))
     form = ModelConjunction(tuple(part.normal_form for part in parts), spans)
     return TabulatedModel(form, TabulatedColumns(features, values))
+
+
+def _split_margins(joint: JointModel, read: TabulatedModel) -> list[TabulatedModel]:
+    """One sum for each margin that must be positive, where margins are to stay apart; else the model as it is."""
+    form = read.normal_form
+    if not (joint.margins_apart and isinstance(form, TreeSum) and len(form.alternatives) == 1 and _has_terms(form)):
+        return [read]
+    return [replace(read, normal_form=TreeSum(((margin,),))) for margin in form.alternatives[0]]
 
 
 def _has_terms(tree_sum: TreeSum) -> bool:
@@ -255,7 +263,8 @@ def list_member_reads(model: Any, read: TabulatedModel) -> list[tuple[Any, Tabul
         return [(model, read)]
     if model.shared is not None:
         return [(model.shared, part) for part in read.parts]
-    return [(member.model, own) for member, own in zip(model.members, read.members, strict=True)]
+    pairs = zip(model.members, read.members, strict=True)
+    return [(member.model, part) for member, own in pairs for part in _split_margins(model, own)]
 
 
 def _read_target(estimator: Any, target: DecisionTarget) -> NormalForm:

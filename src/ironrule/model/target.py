@@ -15,7 +15,8 @@ from typing import Any
 from ironrule.errors import OutcomeError, describe_value
 from ironrule.model.decision import DecisionTarget, as_labels, is_finite_number
 from ironrule.space.feature import value_from_json, value_to_json
-from ironrule.wording import format_settings
+from ironrule.space.labels import NO_LABELS, Labels, write_key
+from ironrule.wording import ValueStyle, format_settings, format_value
 
 TARGET_KEYS = ("desired", "above", "at_most")
 
@@ -74,6 +75,20 @@ class Target:
 
     def __repr__(self) -> str:
         return format_settings(self)
+
+    def describe(self, labels: Labels = NO_LABELS, style: ValueStyle = "quoted") -> str:
+        """What is reached, behind "has" or "gets".
+
+        >>> Target(above=0.5, at_most=0.8).describe(), Target(["B", "A"]).describe()
+        ('a score above 0.5 and of at most 0.8', "the outcome 'B' or 'A'")
+        """
+        ends = [] if self.above is None else [f"above {format_value(self.above)}"]
+        ends += [] if self.at_most is None else [f"of at most {format_value(self.at_most)}"]
+        named = (labels.get_outcome(write_key(one)) or format_value(one, style) for one in self.desired or ())
+        classes = " or ".join(named)
+        if not ends:
+            return f"the outcome {classes}"
+        return f"a score {f'for {classes} ' if classes else ''}{' and '.join(ends)}"
 
     def resolve(self, own: DecisionTarget) -> DecisionTarget:
         """The decision that this asks for, of an explainer with a target of its own."""

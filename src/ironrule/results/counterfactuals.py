@@ -20,7 +20,7 @@ from ironrule.results.document_types import check_counterfactuals_types
 from ironrule.results.explanation import Statistics
 from ironrule.results.scope import DomainSummary, SearchScope
 from ironrule.rule.cost import DEFAULT_COST, Cost
-from ironrule.rule.counterfactual import Counterfactual, LazyValue
+from ironrule.rule.counterfactual import Counterfactual, Goal, LazyValue
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.verdict.digest import JsonDocument, add_digest, require_digest
@@ -98,6 +98,10 @@ class Counterfactuals(JsonDocument, Sequence[Counterfactual]):
     scope: SearchScope | None = field(default=None, compare=False, repr=False)
     lazy_measures: LazyValue[tuple[ChangeMeasures, ...]] | None = field(default=None, compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        # each knows what it reaches, so that what is asked about one alone can be about the same
+        object.__setattr__(self, "items", tuple(item.with_goal(self.goal) for item in self.items))
+
     def __len__(self) -> int:
         return len(self.items)
 
@@ -137,10 +141,12 @@ class Counterfactuals(JsonDocument, Sequence[Counterfactual]):
     @property
     def robustness(self) -> str:
         """What else must not turn the decision back, behind a statement; empty where the model as it is counts."""
-        parts = [f"even if every score moves by {self.margin:g}"] if self.margin else []
-        if self.further_models:
-            parts.append(f"with {format_count(self.further_models, 'further model')}")
-        return " and ".join(parts)
+        return self.goal.robustness
+
+    @property
+    def goal(self) -> Goal:
+        """What was to be reached."""
+        return Goal(self.target, self.margin, self.further_models)
 
     def to_dict(self) -> dict[str, Any]:
         """The counterfactuals as plain data."""
@@ -244,6 +250,10 @@ class ChangeSet:
     minimal: bool
     proven: bool | None = None
     cost: float | None = None
+
+    def with_goal(self, goal: Goal) -> ChangeSet:
+        """The same set, whose counterfactual knows what it reaches."""
+        return replace(self, counterfactual=self.counterfactual.with_goal(goal))
 
     def __str__(self) -> str:
         return str(self.counterfactual)

@@ -185,6 +185,8 @@ _region = _record(
     verdict=_verdict,
     maximal=_flag,
     statistics=_statistics,
+    margin=_number,
+    further_models=_integer,
     scope=_scope,
 )
 _asked = {

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from ironrule.arrays import Points
 from ironrule.rule.phrasing import format_change
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.space.space import Space
-from ironrule.wording import format_repr, render_text
+from ironrule.wording import ValueStyle, format_count, format_repr, render_text
+
+DESIRED_OUTCOME = "the desired outcome"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +34,53 @@ class Change:
         return format_repr(self)
 
 
+class DescribedTarget(Protocol):
+    """What is to be reached, such as a :class:`ironrule.Target`."""
+
+    def describe(self, labels: Labels = NO_LABELS, style: ValueStyle = "quoted") -> str:
+        """In words, behind "has" or "gets"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What was asked of a counterfactual: to reach a target, or where that is None the explainer's desired outcome; to
+    stay there when every score moves by a margin; and to be there for so many further models.
+    """
+
+    target: DescribedTarget | None = None
+    margin: float = 0.0
+    further_models: int = 0
+
+    @property
+    def robustness(self) -> str:
+        """What must not turn the decision back, behind a statement; empty where the model as it is counts."""
+        parts = [f"even if every score moves by {self.margin:g}"] if self.margin else []
+        if self.further_models:
+            parts.append(f"with {format_count(self.further_models, 'further model')}")
+        return " and ".join(parts)
+
+    def describe(self, labels: Labels = NO_LABELS, style: ValueStyle = "quoted") -> str:
+        """All of it, behind "has" or "gets".
+
+        >>> Goal(margin=0.1, further_models=2).describe()
+        'the desired outcome, even if every score moves by 0.1 and with 2 further models'
+        """
+        reached = DESIRED_OUTCOME if self.target is None else self.target.describe(labels, style)
+        return f"{reached}, {self.robustness}" if self.robustness else reached
+
+
 @dataclass(frozen=True, slots=True)
 class Counterfactual:
     """A point with the desired outcome: its values by feature, and the changes that lead to it from the instance.
 
-    ``exact`` has, by feature, the numbers that were rounded to readable ones, as they were found.
+    ``exact`` has, by feature, the numbers that were rounded to readable ones, as they were found. ``goal`` is what it
+    was asked to reach; None for the explainer's desired outcome.
     """
 
     values: Mapping[str, Value]
     changes: tuple[Change, ...]
     exact: Mapping[str, Value] = field(default_factory=dict)
+    goal: Goal | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_point(cls, space: Space, instance: Points, point: Points) -> Counterfactual:
@@ -65,6 +104,11 @@ class Counterfactual:
         """The same counterfactual, shown with these labels."""
         parsed = Labels.parse(labels)
         return replace(self, changes=tuple(replace(change, labels=parsed) for change in self.changes))
+
+    def with_goal(self, goal: Goal) -> Counterfactual:
+        """The same counterfactual, which knows what it was asked to reach."""
+        asked = None if goal == Goal() else goal
+        return self if asked == self.goal else replace(self, goal=asked)
 
     def to_dict(self) -> dict[str, Any]:
         """The counterfactual as plain data."""

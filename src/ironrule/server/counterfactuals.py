@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
-from ironrule.errors import InputError
 from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.explainer import Explainer
 from ironrule.explain.options import SearchOptions
@@ -37,11 +36,6 @@ class CounterfactualsRequest:
     changes: ChangeOptions = field(default_factory=ChangeOptions)
     region: bool = False
     menu: bool = False
-
-    def __post_init__(self) -> None:
-        if self.region and self.changes.target is not None:
-            expected = "a request for a region must have no target"
-            raise InputError(expected=expected, got="a target", hint="leave out one of them", code="no-region")
 
     @classmethod
     def from_document(cls, row: RowInput, document: Mapping[str, Any]) -> CounterfactualsRequest:
@@ -101,10 +95,11 @@ def find_recorded_counterfactuals(
     )
     asked = ("features_to_vary", "permitted_range", "constraints", "cost", "target", "margin", "models")
     reached = {name: getattr(changes, name) for name in asked}
+    goal = {name: reached[name] for name in ("target", "margin", "models")}
     searches: dict[str, Callable[[Budget], PlainResult]] = {}
     if request.region and found.items:
         searches["region"] = lambda left: explainer.counterfactual_region(
-            found.items[0], budget=left, seed=options.seed, progress=False
+            found.items[0], budget=left, seed=options.seed, progress=False, **goal
         )
     if request.menu:
         searches["menu"] = lambda left: explainer.change_menu(

@@ -363,7 +363,7 @@ class CounterfactualsForm(BaseModel):
                 cost=Cost(self.cost, self.scale, parse_price_texts(self.prices), parse_step_texts(self.steps)),
                 target=target,
             ),
-            region=target is None,
+            region=True,
             menu=self.menu,
         )
 

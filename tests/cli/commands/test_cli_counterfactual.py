@@ -119,6 +119,21 @@ def test_a_region_is_shown_around_each(run, files: Files):
     assert "Region 1: income:" in text
 
 
+def test_a_region_is_of_what_is_to_be_reached(run, files: Files, tmp_path: Path):
+    table = loans()
+    second, output = tmp_path / "second.skops", tmp_path / "changes.json"
+    skops.io.dump(fitted(table, np.where(table["income"] >= 7, "yes", "no")), second)
+    asked = ("--vary", "income", "--region", "--above", "0.6", "--margin", "0.1", "--models", str(second))
+    result = run("counterfactual", *files.ask(*asked, "--output", str(output)))
+    assert result.code == 0, result.err
+    assert "a score above 0.6, even if every score moves by 0.1 and with 1 further model, proven" in result.text
+    region = json.loads(output.read_text(encoding="utf-8"))["regions"][0]
+    assert region["verdict"]["kind"] == "proven"
+    assert region["ranges"][0]["low"] >= 7
+    checked = run(*map(str, ("check", output, "--model", files.model, "--data", files.data, "--models", second)))
+    assert checked.code == 0, checked.err
+
+
 def test_a_menu_lists_all_minimal_sets_cheapest_first(run, files: Files):
     result = run("counterfactual", *files.ask("--menu", "--json"))
     assert result.code == 0, result.err
@@ -180,8 +195,7 @@ def test_more_than_counterfactuals_can_be_written_to_a_file(run, files: Files, t
     [
         (("--region", "--range", "income=7:8"), "--range"),
         (("--region", "--constraint", "cf.age >= x.age"), "--constraint"),
-        (("--region", "--above", "0.6"), "--above"),
-        (("--region", "--margin", "0.1"), "--margin"),
+        (("--region", "--algorithm", "geco"), "--algorithm"),
         (("--why-none", "--algorithm", "geco"), "--algorithm"),
     ],
 )

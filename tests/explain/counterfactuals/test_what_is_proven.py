@@ -103,9 +103,15 @@ def is_none_proven(explainer: Explainer, row: int, options: dict[str, Any]) -> b
     return found.counterfactual is not None or (found.proven and found.minimal)
 
 
-def is_region_proven(explainer: Explainer, row: int, _: dict[str, Any]) -> bool:
-    (found,) = explainer.counterfactuals(row, k=1)
-    return explainer.counterfactual_region(found).proven
+def is_region_proven(explainer: Explainer, row: int, options: dict[str, Any]) -> bool:
+    proven = []
+    for goal in GOALS.values():  # all of them take no time
+        given = goal | {name: models for name, models in options.items() if name == "models"}
+        (found,) = explainer.counterfactuals(row, k=1, **given)
+        region = explainer.counterfactual_region(found, "all", **given)
+        assert region.margin == goal.get("margin", 0.0)
+        proven.append(region.proven)
+    return all(proven)
 
 
 def is_past_row_proven(explainer: Explainer, row: int, options: dict[str, Any]) -> bool:

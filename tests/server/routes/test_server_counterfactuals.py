@@ -135,9 +135,18 @@ def test_a_menu_obeys_steps(client: httpx.Client) -> None:
     assert all(distance % 500 == 0 for distance in moved)
 
 
-def test_a_region_of_another_target_is_refused(client: httpx.Client) -> None:
-    answer = client.post("/api/counterfactuals", json={"row": DENIED, "region": True, "target": {"above": 0.6}})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "no-region")
+def test_a_region_is_of_the_target_and_with_the_margin(client: httpx.Client, german: ServedModel) -> None:
+    document = ask_by_api(client, region=True, target={"above": 0.6}, margin=0.05)
+    region = document["region"]
+    assert (region["target"], region["margin"], region["verdict"]["kind"]) == ({"above": 0.6}, 0.05, "proven")
+    assert region["rule"]["outcome"] == "a score above 0.6, even if every score moves by 0.05"
+    values = dict(region["counterfactual"]["values"])
+    (only,) = region["ranges"]
+    numbers = [*range(int(only["low"]), int(only["high"]) + 1)]
+    rows = pd.DataFrame([{**values, only["feature"]: number} for number in numbers])
+    model = german.explainer._context.arguments.models[0]
+    shares = model.predict_proba(rows[list(german.explainer.space.names)].to_numpy())
+    assert (shares[:, list(model.classes_).index("good")] > 0.65).all()
 
 
 def test_the_page_shows_what_changes_and_how_far(client: httpx.Client) -> None:
@@ -227,10 +236,12 @@ def test_a_target_can_be_typed(client: httpx.Client) -> None:
     good = about["classes"].index("good")
     where = ask_by_form(client, reach=good, above="0.6", at_most="", seconds="")
     data = client.get(f"{where}.json").json()
-    assert data["target"] == "the outcome good and a score above 0.6"
+    assert data["target"] == data["region"]["target"] == "a score for good above 0.6"
     assert data["counterfactuals"]
-    assert (data["region"], data["can_have_menu"]) == (None, True)
-    assert "To be reached: the outcome good and a score above 0.6." in client.get(where).text
+    assert data["can_have_menu"]
+    page = client.get(where).text
+    assert "To be reached: a score for good above 0.6." in page
+    assert "every combination of values in these ranges has a score for good above 0.6" in page
     for wrong in ({"reach": 7}, {"reach": -1}, {"above": "much"}, {"above": "nan"}, {"above": "0.8", "at_most": "0.2"}):
         assert client.post(f"/applicants/{DENIED}/counterfactuals", data=wrong).status_code == 422
 

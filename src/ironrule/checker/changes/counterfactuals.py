@@ -135,6 +135,11 @@ def _check_region(
     """What becomes of a region that the document adds: of its claims the first that does not hold, or else the last."""
     if all(region.counterfactual["values"] != one["values"] for one in document.counterfactuals):
         return Finding(f"region {place}", "fails", "it is around a counterfactual that the document does not have")
+    own, outer = region.scope, document.scope
+    asked = region.margin, region.further_models, own and (own.decision, own.upper)
+    if asked != (document.margin, document.further_models, outer and (outer.decision, outer.upper)):
+        differs = "it must be about what the counterfactuals reach, but it is about something else"
+        return Finding(f"region {place}", "fails", differs)
     return _summarize(f"region {place}", _check_other(region, inputs, meaning))
 
 

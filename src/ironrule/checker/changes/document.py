@@ -84,6 +84,9 @@ class RegionDocument:
     digest: str
     data: JsonObject
     scope: ScopeClaim | None = None
+    target: JsonObject | None = None
+    margin: float = 0.0
+    further_models: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +218,13 @@ parse_scope = record_of(_build_scope, {
     "features_to_vary": _parse_names, "breakpoints": object_of(list_of(parse_number)),
     "extended_values": object_of(list_of(parse_value)),
 })  # fmt: skip
+_GOAL_FIELDS = {  # what must be reached, where that is more than the desired outcome
+    "target": record_of(dict, {}, {
+        "desired": list_of(parse_value), "above": parse_number, "at_most": parse_number,
+    }),
+    "margin": parse_not_negative,
+    "further_models": parse_count,
+}  # fmt: skip
 _parse_region = record_of(dict, {
     "region_format": parse_count,
     "counterfactual": parse_counterfactual,
@@ -229,7 +239,7 @@ _parse_region = record_of(dict, {
     "maximal": one_of("maximal", True, False),
     "statistics": parse_statistics,
     "digest": parse_text,
-}, {"scope": parse_scope}, checked_only=("region_format", "statistics"))  # fmt: skip
+}, {"scope": parse_scope, **_GOAL_FIELDS}, checked_only=("region_format", "statistics"))  # fmt: skip
 
 
 def _parse_region_inside(data: Any) -> RegionDocument:
@@ -258,13 +268,9 @@ def _build_document(**fields: Any) -> dict[str, Any]:
 ASKED_FIELDS = {  # what was asked for, in every document of changes
     "scope": parse_scope,
     "cost": parse_cost,
-    "target": record_of(dict, {}, {
-        "desired": list_of(parse_value), "above": parse_number, "at_most": parse_number,
-    }),
-    "margin": parse_not_negative,
-    "further_models": parse_count,
+    **_GOAL_FIELDS,
     "labels": parse_labels,
-}  # fmt: skip
+}
 
 _parse_document = record_of(_build_document, {
     "counterfactuals_format": parse_count,

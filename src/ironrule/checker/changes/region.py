@@ -4,6 +4,10 @@ That is the opposite of what a rule claims, so the model is turned round, and th
 as a rule's is (:mod:`~ironrule.checker.certificates`). What the document says in the user's terms must then be that
 box.
 
+What must be reached may be several conditions: that each of several models decides so, with its threshold moved by the
+margin; that a score is above the lower end of a band and not above the upper one. A point that fails one of them is
+denied, so each condition is turned round by itself, and the certificate must hold for every one.
+
 That the region is maximal is that nothing more can be added on any side: where a bound is moved by one value, or a
 category or missing is freed, a point that is denied comes in. It is sought as a counterfactual is, by the same search
 (:mod:`~ironrule.checker.changes.search`). Other features keep their ranges: a larger box would hold that point too.
@@ -16,6 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +34,7 @@ from ironrule.checker.changes.claims import (
     check_decision,
     check_model,
     check_space,
-    read_target,
+    require_same_target_claim,
 )
 from ironrule.checker.changes.document import RegionDocument, ScopeClaim
 from ironrule.checker.changes.search import ChangeSearch, CheaperChangeProblem
@@ -53,9 +58,9 @@ from ironrule.checker.document import CertificateClaim, to_canonical_json
 from ironrule.checker.intervals import find_gaps, is_interval_feature
 from ironrule.checker.result import Check, ClaimFailed, ClaimUndecided, Finding, ReadingSource, run_claim_check
 from ironrule.checker.scope import CheckScope, UserInputs, build_scope
-from ironrule.checker.space.space import value_to_json
+from ironrule.checker.space.space import value_from_json, value_to_json
 from ironrule.checker.suggestions import add_numbers
-from ironrule.checker.user_models import AnswerCache
+from ironrule.checker.user_models import AnswerCache, OutcomeTarget
 
 DESIRED_OUTCOME = "the desired outcome"
 MAX_PIECES = 20_000  # looked at for one side
@@ -71,13 +76,37 @@ def check_region(document: RegionDocument, inputs: UserInputs, meaning: CallersM
         reading = checker.find_reading_source()
     said = describe_conditions(document.rounded["components"])
     return Check(
-        f"Everyone with {said} gets the desired outcome" if said else "Everyone gets the desired outcome",
+        f"Everyone{f' with {said}' if said else ''} gets {describe_goal(document)}",
         document.verdict.kind,
         tuple(findings),
         reading,
-        (*meaning.list_notes(), *list_limit_notes(document)),
+        (*meaning.list_notes(), *list_margin_notes(document, meaning), *list_limit_notes(document)),
         document="region",
     )
+
+
+def describe_goal(document: RegionDocument) -> str:
+    """What every point must reach, in the words of the document's rule."""
+    target, parts = document.target or {}, list[str]()
+    classes = " or ".join(format_value(value_from_json(label)) for label in target.get("desired", ()))
+    if "above" in target:
+        parts.append(f"above {format_value(float(target['above']))}")
+    if "at_most" in target:
+        parts.append(f"of at most {format_value(float(target['at_most']))}")
+    reached = f"the outcome {classes}" if classes else DESIRED_OUTCOME
+    if parts:
+        reached = f"a score {f'for {classes} ' if classes else ''}{' and '.join(parts)}"
+    withstood = [f"even if every score moves by {document.margin:g}"] if document.margin else []
+    if count := document.further_models:
+        withstood.append(f"with {count:,} further model{'s' if count > 1 else ''}")
+    return f"{reached}, {' and '.join(withstood)}" if withstood else reached
+
+
+def list_margin_notes(document: RegionDocument, meaning: CallersMeaning) -> list[str]:
+    """What was taken from the document of how far scores may move."""
+    taken = document.margin and meaning.margin is None
+    how = "the margin by which scores may move was taken from the document; pass margin= (--margin) to compare"
+    return [how] if taken else []
 
 
 def list_limit_notes(document: RegionDocument) -> list[str]:
@@ -94,6 +123,7 @@ class _RegionChecker:
     claim: ScopeClaim
     inputs: UserInputs
     meaning: CallersMeaning
+    targets: list[tuple[Any, OutcomeTarget, bool]]
     conditions: ChangeConditions
 
     @classmethod
@@ -101,16 +131,18 @@ class _RegionChecker:
         """Raises ClaimUndecided where the document does not say enough, or speaks of something else."""
         if document.scope is None:
             raise ClaimUndecided("the document does not say of which space and model it speaks")
-        if document.scope.upper is not None:
-            raise ClaimUndecided("a region of a band of scores is not checked")
-        alone = replace(inputs, models=inputs.models[:1])
-        return cls(document, document.scope, alone, meaning, build_conditions(document.scope, alone, meaning)[1])
+        count, there = 1 + document.further_models, len(inputs.models)
+        if count > 1 and there != count:
+            raise ClaimUndecided(f"{count} models are spoken of, but {there} are at hand")
+        own = replace(inputs, models=inputs.models[:count])
+        targets, conditions = build_conditions(document.scope, own, meaning, document.margin)
+        return cls(document, document.scope, own, meaning, targets=targets, conditions=conditions)
 
     def check_claims(self) -> list[Finding]:
         """Every claim with what becomes of it; of another space or model nothing can be said."""
         findings = list[Finding]()
         claims: dict[str, Callable[[], str]] = {
-            "decision": partial(check_decision, self.claim, self.conditions, self.meaning, self.inputs),
+            "decision": self._check_decision,
             "space": partial(check_space, self.claim, self.conditions, self.meaning),
             "model": partial(check_model, self.claim, self.conditions),
             "counterfactual": self._check_counterfactual,
@@ -128,25 +160,38 @@ class _RegionChecker:
 
     def find_reading_source(self) -> ReadingSource:
         """Who read the model, if that was needed."""
-        read = self.__dict__["opposite"].__dict__.get("models_with_bounds") if "opposite" in self.__dict__ else None
-        return "none" if not isinstance(read, tuple) else "shared" if any(m.source == "shared" for m in read) else "own"
+        read = [one.__dict__.get("models_with_bounds", "") for one in self.__dict__.get("opposites", ())]
+        sources = {model.source for models in read if not isinstance(models, str) for model in models}
+        return "shared" if "shared" in sources else "own" if sources else "none"
 
     @cached_property
-    def opposite(self) -> CheckScope:
-        """The model turned round."""
-        claim, inputs = self.claim, self.inputs
+    def opposites(self) -> tuple[CheckScope, ...]:
+        """Every condition turned round: a point that one of them desires does not reach what it must."""
+        claim, count = self.claim, len(self.inputs.models)
 
-        def build() -> CheckScope:
-            return build_scope(inputs, read_target(claim), claim.breakpoints, claim.extended_values, opposite=True)
+        def turn_round(model: Any, target: OutcomeTarget, is_opposite: bool) -> CheckScope:
+            alone = replace(self.inputs, models=(model,))
+            return build_scope(alone, target, claim.breakpoints, claim.extended_values, opposite=not is_opposite)
 
-        return self.meaning.get_built(("opposite", claim), build)
+        def build() -> tuple[CheckScope, ...]:
+            return tuple(turn_round(*condition) for condition in self.targets)
+
+        return self.meaning.get_built(("opposites", count, self.document.margin, claim), build)
+
+    def _check_decision(self) -> str:
+        document = self.document
+        if document.target is not None:
+            require_same_target_claim(document.target, self.claim)
+        if self.meaning.margin is not None and self.meaning.margin != document.margin:
+            raise ClaimFailed(f"the margin is {document.margin!r} in the document, got {self.meaning.margin!r}")
+        return check_decision(self.claim, self.conditions, self.meaning, self.inputs, document.target is not None)
 
     @cached_property
     def box(self) -> tuple[Int32Array, Int32Array]:
         """The region's box."""
-        space, rule = self.conditions.space, self.document.rule
-        if rule["outcome"] != DESIRED_OUTCOME or self.document.rounded["outcome"] != DESIRED_OUTCOME:
-            raise ClaimFailed(f"a region must be of {DESIRED_OUTCOME}, but it says another one")
+        space, rule, goal = self.conditions.space, self.document.rule, describe_goal(self.document)
+        if rule["outcome"] != goal or self.document.rounded["outcome"] != goal:
+            raise ClaimFailed(f"a region must be of {goal}, but it says something else")
         return intersect_ranges(space, [encode_component(space, plain) for plain in rule["components"]])
 
     def _check_counterfactual(self) -> str:
@@ -160,7 +205,7 @@ class _RegionChecker:
         own_space = space == self.conditions.space
         desired = self.conditions.desired(points) if own_space else self.conditions.desired_in(space, points)
         if not desired[:1].all():
-            raise ClaimFailed("the model must give the counterfactual the desired outcome, but it denies it")
+            raise ClaimFailed(f"the counterfactual must have {describe_goal(self.document)}, but the model denies it")
         known = set(self.conditions.space.features)
         for j, feature in enumerate(space.features):
             low, high = (int(end[j]) for end in self.box)
@@ -169,7 +214,7 @@ class _RegionChecker:
                 low, high = (encode_value(feature, value_to_json(old.value(code))) for code in (low, high))
             if not low <= points[0, j] <= high:
                 raise ClaimFailed(f"the counterfactual must lie in the region, but {feature.name!r} does not")
-        return "the model gives it the desired outcome, and it lies in the region"
+        return f"the model gives it {describe_goal(self.document)}, and it lies in the region"
 
     def _check_ranges(self) -> str:
         """That the ranges and the fixed values are those of the rule."""
@@ -231,8 +276,9 @@ class _RegionChecker:
         is_whole = len(low) == len(high) == len(self.box[0])
         if not is_whole or (self.box[0] < low).any() or (self.box[1] > high).any():
             raise ClaimFailed("the certificate's box must hold the whole region, but it does not")
-        scope = self.opposite
-        check_certificate(certificate, scope, AnswerCache(scope.user_models, scope.space, self._find_known_point()))
+        point = self._find_known_point()
+        for scope in self.opposites:
+            check_certificate(certificate, scope, AnswerCache(scope.user_models, scope.space, point))
         how = f"{certificate.points:,} pieces that cover it" if certificate.method == "cover" else "asking about each"
         return f"no point of it is denied, by {how}; the model itself desires all that were drawn"
 
@@ -279,8 +325,18 @@ class _RegionChecker:
         """Raise ClaimFailed if there is no point that is denied where a feature has one of these codes; ClaimUndecided
         if none was found.
         """
-        scope, space = self.opposite, self.conditions.space
-        read = scope.models_with_bounds
+        searches = [self._search_denied(scope, j, added) for scope in self.opposites]
+        if any(search.cheaper is not None for search in searches):
+            return
+        space = self.conditions.space
+        name, shown = space.names[j], ", ".join(format_value(space.features[j].value(int(code))) for code in added[:3])
+        if all(search.is_complete for search in searches):
+            raise ClaimFailed(f"{name!r} can be {shown} as well: every point of the larger box is desired")
+        raise ClaimUndecided(f"no point that is denied was found where {name!r} is {shown}")
+
+    def _search_denied(self, scope: CheckScope, j: int, added: IntpArray) -> ChangeSearch:
+        """What was found of points that fail a condition where a feature has one of these codes."""
+        space, read = self.conditions.space, scope.models_with_bounds
         models, row = () if isinstance(read, str) else read, self.box[0].copy()
         atoms, costs = list[FeatureAtoms](), list[Float64Array]()
         row[j] = added[0]
@@ -308,11 +364,7 @@ class _RegionChecker:
         )
         search = ChangeSearch(problem, np.inf, np.empty((0, len(atoms)), dtype=np.bool_))
         search.run(MAX_PIECES)
-        name, shown = space.names[j], ", ".join(format_value(space.features[j].value(int(code))) for code in added[:3])
-        if search.is_complete:
-            raise ClaimFailed(f"{name!r} can be {shown} as well: every point of the larger box is desired")
-        if search.cheaper is None:
-            raise ClaimUndecided(f"no point that is denied was found where {name!r} is {shown}")
+        return search
 
     def _find_known_point(self) -> Int32Array:
         """The counterfactual, with the region's lowest value where the domain does not have its own."""

@@ -79,7 +79,8 @@ def _add_target_options(group: argparse._ArgumentGroup) -> None:
 
 def _add_answer_options(group: argparse._ArgumentGroup) -> None:
     one = group.add_mutually_exclusive_group()
-    one.add_argument("--region", action="store_true", help="around each, a box in which every point is desired")
+    text = "around each, a box in which every point is desired, or reaches what is asked for"
+    one.add_argument("--region", action="store_true", help=text)
     one.add_argument("--menu", action="store_true", help="all minimal sets of changes, cheapest first (--k: at most K)")
     text = "the smallest set of restrictions that forbids every counterfactual"
     one.add_argument("--why-none", action="store_true", help=text)
@@ -116,8 +117,6 @@ def _require_known_answer(options: argparse.Namespace) -> None:
     others = {
         "--rows": options.rows is not None,
         "--all": options.all,
-        "--reach, --above and --at-most": chosen == "region" and _has_target(options),
-        "--margin and --models": chosen == "region" and _is_robust(options),
         "--algorithm": options.counterfactual_algorithm != "auto",
         "--constraint": chosen == "region" and options.constraint,
         "--range": chosen == "region" and options.range,
@@ -233,7 +232,8 @@ def _find_for_row(options: argparse.Namespace, search: SearchOptions) -> Command
         return CommandResult(str(why), why.to_dict, output, format_json_file(why.to_dict()))
     with show_spinner():
         found = explainer.counterfactuals(row, search.k, **limits, **changes.to_kwargs())
-        regions = [explainer.counterfactual_region(one, **limits) for one in found] if options.region else None
+        goal: dict[str, Any] = {name: reaching[name] for name in ("target", "margin", "models")}
+        regions = [explainer.counterfactual_region(one, **limits, **goal) for one in found] if options.region else None
         reason = None
         if found.proven and not found:
             reason = explainer.find_forbidding_restrictions(row, **limits, **reaching)

@@ -121,15 +121,16 @@ def list_change_sets(
 ) -> Listing[ChangeSet]:
     """All minimal sets of features to change, smallest first; with a cost each with its cheapest change."""
     question = build_question(context, row, options, changes, progress)
+    goal = changes.goal
     if changes.cost.is_usual:
-        return _list_sets(question, options, limit, progress).listing
+        return _list_sets(question, options, limit, progress, lambda one: one.with_goal(goal)).listing
     meter, changes = options.start_meter(), changes.without_goal()
     builder = _build_entry_builder(question)
 
     def add_cheapest(one: ChangeSet) -> ChangeSet:
         best = _find_cheapest(sets.question, options, changes, one, meter)
         entry = builder.build("", one.features, best.counterfactual, best.proven)
-        return replace(one, counterfactual=best.counterfactual, proven=best.proven, cost=entry.cost)
+        return replace(one, counterfactual=best.counterfactual, proven=best.proven, cost=entry.cost).with_goal(goal)
 
     sets = _list_sets(question, options, limit, progress, add_cheapest)
     return sets.listing

@@ -115,6 +115,9 @@ class CounterfactualMethods:
         counterfactual: Any,
         features: Sequence[str] | str = "changed",
         *,
+        target: Any = None,
+        margin: float | None = None,
+        models: Sequence[Any] | None = None,
         budget: Budget | float | None = DEFAULTS.budget,
         seed: int = DEFAULTS.seed,
         progress: bool | None = None,
@@ -125,11 +128,15 @@ class CounterfactualMethods:
         stay as they are in it. Where the model can be read this is proven, and ``maximal`` says whether no bound can
         move further; else the verdict has a bound on the share of other points. Roles and constraints on single
         features are respected. In the place of a counterfactual, any row with the desired outcome will do.
+
+        ``target``, ``margin`` and ``models`` say what every point must reach, as in :meth:`counterfactuals`. What is
+        left out is as it was when the counterfactual was found; further models must be given again.
         """
-        from ironrule.explain.counterfactuals.regions import find_region
+        from ironrule.explain.counterfactuals.regions import choose_goal, find_region
 
         search = SearchOptions(k=1, budget=budget, seed=seed)
-        return find_region(self._context, counterfactual, features, search, progress)
+        changes = choose_goal(counterfactual, target, margin, models)
+        return find_region(self._context, counterfactual, features, search, changes=changes, progress=progress)
 
     @expand_options(ChangeArguments)
     def diverse_counterfactuals(

@@ -20,6 +20,7 @@ from ironrule.model.joint_model import parse_margin
 from ironrule.model.target import Target, parse_target
 from ironrule.other_packages import build_keyword_error
 from ironrule.rule.cost import DEFAULT_COST, Cost, parse_cost
+from ironrule.rule.counterfactual import Goal
 from ironrule.space.constraints.syntax import Constraint
 from ironrule.space.feature import Value
 from ironrule.space.space import as_constraint
@@ -104,6 +105,11 @@ class ChangeOptions:
         """The options that the arguments of a method mean."""
         unchecked: dict[str, Any] = dict(options)  # the value checks them when it is made
         return cls(algorithm=algorithm, features_to_vary=features_to_vary, **unchecked)
+
+    @property
+    def goal(self) -> Goal:
+        """What must be reached, as results say it."""
+        return Goal(self.target, self.margin, len(self.models))
 
     @property
     def is_robust(self) -> bool:

@@ -1,4 +1,4 @@
-"""The largest box around a counterfactual in which every point has the desired outcome.
+"""The largest box around a counterfactual in which every point has the desired outcome, or what else is to be reached.
 
 The oracles decide whether a box has a point with the desired outcome. Here the opposite is asked: is there one with the
 undesired outcome? So the model is turned round (:mod:`ironrule.backends.opposite`), and the box is grown as the bounds
@@ -6,6 +6,12 @@ of a rule are (:mod:`ironrule.search.widen`), outward from the counterfactual: f
 value, that can be freed is; then each bound is moved as far as the exact oracle proves that no undesired point comes
 in. What stopped a bound would stop it in a larger box too, so no box that contains the result is free of undesired
 points: it is maximal, though another one may be larger.
+
+Where a target, a margin or further models are asked for, all of this is done in the context whose desired outcome that
+is (:mod:`.targets`). A feature that is an interval for the explainer's own outcome may not be one there: a band of a
+linear model's scores may lie between two values. For the opposite that is no obstacle, since one end of the band is
+enough to leave it. So the region is sought where these features are intervals again, with each end and each model read
+by itself. Where that cannot be, nothing is called proven that lets such a feature vary.
 
 Of a model that can only be asked, boxes are grown as long as a search finds no undesired point in them, and what is
 known of the result is a bound from points drawn at random after it was chosen.
@@ -15,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -23,8 +29,10 @@ from ironrule.arrays import Points
 from ironrule.backends.opposite import OppositeModel, build_opposite_oracle
 from ironrule.errors import InputError, describe_value
 from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row
+from ironrule.explain.counterfactuals.joint import widen_to_intervals
+from ironrule.explain.counterfactuals.options import ChangeOptions
 from ironrule.explain.counterfactuals.readable_numbers import RESOLUTION
-from ironrule.explain.counterfactuals.targets import build_search_scope
+from ironrule.explain.counterfactuals.targets import build_apart_context, build_reached_context, build_search_scope
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions, parse_names
 from ironrule.explain.query import (
@@ -35,14 +43,16 @@ from ironrule.explain.query import (
     require_desired,
 )
 from ironrule.model.history import RowCounter, build_history
+from ironrule.model.intervals import find_gaps
 from ironrule.model.protocol import Model, Unreadable
 from ironrule.model.reduced_model import embed_model
+from ironrule.model.target import parse_target
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.protocol import BoxQuery, Case, Oracle, Run
 from ironrule.oracles.sampling import Sampling
 from ironrule.results.changes.region import CounterfactualRegion, FeatureRange
 from ironrule.rule.box import Box
-from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.counterfactual import Counterfactual, Goal
 from ironrule.rule.instance_components import build_instance_components
 from ironrule.rule.rule import Component, Rule
 from ironrule.search.driver import CHECK_SAMPLES, ERROR_PROBABILITY
@@ -53,7 +63,6 @@ from ironrule.verdict.budget import BudgetExhausted, name_stop
 from ironrule.verdict.verdict import NOT_SEARCHED, Proven, Refuted, Unrefuted, Verdict
 from ironrule.wording import round_towards
 
-DESIRED_OUTCOME = "the desired outcome"
 MAX_CHECKS = 8  # of a region that is not proven: each undesired point that is drawn makes it smaller
 
 
@@ -83,33 +92,108 @@ def find_region(
     counterfactual: Any,
     features: Sequence[str] | str,
     options: SearchOptions,
+    changes: ChangeOptions,
     progress: bool | None = False,
 ) -> CounterfactualRegion:
-    """The region of a counterfactual in which these features vary: those that it changes, all, or some by name."""
+    """The region of a counterfactual in which these features vary: those that it changes, all, or some by name. Every
+    point of it reaches what the changes must.
+    """
     values, before = _read_counterfactual(counterfactual)
-    if before:
-        context, _ = extend_to_row(context, before)
-    context, row = extend_to_row(context, values)
+    intervals = {feature.name for feature in context.space.features if feature.interval}
+    context, row = _reach(context, changes, values, before, progress)
     varying = _choose_features(context, features, values, before)
     context = extend_to_named(context, options, names=varying)
     point, desired = decide_row(context, row)
     if not desired:
-        rule = "a region must be that of a counterfactual, which has the desired outcome"
-        raise InputError(expected=rule, got="a row with the undesired outcome", code="row-denied")
+        _raise_not_reached(changes.goal)
     values = context.space.decode_row(point)
     meter = options.start_meter()
     with meter.watch(progress):
         problem = _build_problem(context, EncodedRow(point), Run(meter, np.random.default_rng(options.seed)))
         outermost = _build_outermost(context, problem.case, before, varying)
-        grown = _grow(problem, outermost)
+        grown = _drop_unproven(problem, _grow(problem, outermost), intervals)
         found = None if not problem.exact or grown.stopped else getattr(problem.oracle, "points", None)
         if found is not None:
             opposite = OppositeModel((context.model.primary,))
             require_desired(problem.case.embed(found), opposite, opposite)
     name = "Region" if problem.exact else "RegionSearch"
-    return _RegionBuilder(context, problem.case, grown, values=values, before=before, varying=varying).build(
-        build_statistics(meter, name, options.seed, grown.stopped)
+    builder = _RegionBuilder(
+        context, problem.case, grown, values=values, before=before, varying=varying, goal=changes.goal
     )
+    return builder.build(build_statistics(meter, name, options.seed, grown.stopped))
+
+
+def choose_goal(counterfactual: Any, target: Any, margin: float | None, models: Sequence[Any] | None) -> ChangeOptions:
+    """What every point of a region must reach: what is given, and for the rest what the counterfactual was asked to
+    reach; raises InputError where it was asked to do so for further models, which it does not have.
+    """
+    goal = (counterfactual.goal if isinstance(counterfactual, Counterfactual) else None) or Goal()
+    if models is None and goal.further_models:
+        raise InputError(
+            expected="the further models must be given again for a region",
+            got=f"a counterfactual that was found {replace(goal, margin=0.0).robustness}, and no models",
+            hint="pass models=[...], or models=[] for a region of the explainer's own model alone",
+            code="models-required",
+        )
+    return ChangeOptions(
+        target=parse_target(goal.target if target is None else target),
+        margin=goal.margin if margin is None else margin,
+        models=() if models is None else models,
+    )
+
+
+def _reach(
+    context: ExplainerContext, changes: ChangeOptions, values: Any, before: dict[str, Value], progress: bool | None
+) -> tuple[ExplainerContext, Any]:
+    """The context whose desired outcome is what every point must reach, with all values of the counterfactual and of
+    its row, and the counterfactual in it.
+    """
+    context = build_reached_context(context, changes, progress)
+    context = build_apart_context(context, progress, margins_apart=True) or context
+    if before:
+        context, _ = extend_to_row(context, before)
+    context, row = extend_to_row(context, values)
+    wide = widen_to_intervals(context) if context.narrowed else None
+    if wide is None:
+        return context, row
+    assert wide.compiled_model is not None
+    space, gaps = wide.reduced.space, find_gaps(wide.reduced.space, [wide.compiled_model.tabulated])
+    if not gaps.are_respected_by(space.feasible.predicates):  # a constraint may turn between two values
+        return context, row
+    return replace(wide, gaps=gaps), row
+
+
+def _raise_not_reached(goal: Goal) -> NoReturn:
+    """Raise InputError about a row that does not have what every point of its region is to have."""
+    if goal == Goal():
+        rule = "a region must be that of a counterfactual, which has the desired outcome"
+        raise InputError(expected=rule, got="a row with the undesired outcome", code="row-denied")
+    raise InputError(
+        expected=f"a region must be that of a counterfactual, which must itself have {goal.describe()}",
+        got="a row that does not",
+        hint="pass the target, margin and models that it was found with, or look for one that has that",
+        code="goal-not-reached",
+    )
+
+
+def _drop_unproven(problem: OppositeProblem, grown: GrownBox, intervals: set[str]) -> GrownBox:
+    """The same box; not called proven where a feature varies in it that is an interval to the explainer, and of which
+    only the values seen could be looked at here. Points drawn at random then say what is known.
+    """
+    box, features = grown.box, problem.case.space.features
+    varying = (feature for j, feature in enumerate(features) if box.low[j] < box.high[j])
+    if not isinstance(grown.verdict, Proven) or all(one.interval or one.name not in intervals for one in varying):
+        return grown
+    unproven = replace(grown, verdict=NOT_SEARCHED, maximal=False)
+    try:
+        return replace(unproven, verdict=_draw_points(problem, box, 1.0 - ERROR_PROBABILITY))
+    except (BudgetExhausted, KeyboardInterrupt) as stop:
+        return replace(unproven, stopped=name_stop(stop, problem.run.meter))
+
+
+def _draw_points(problem: OppositeProblem, box: Box, confidence: float) -> Verdict:
+    """What points drawn at random from a box say of it."""
+    return Sampling(CHECK_SAMPLES, confidence).find(BoxQuery(problem.case, box), problem.run)
 
 
 def _read_counterfactual(given: Any) -> tuple[dict[str, Value] | Any, dict[str, Value]]:
@@ -156,7 +240,7 @@ def _build_problem(context: ExplainerContext, row: EncodedRow, run: Run) -> Oppo
     if context.compiled_model is not None:
         read = context.compiled_model.reads[-1]  # the model itself, whatever margin rules must withstand
         try:
-            oracle = build_opposite_oracle([read], model, reduced, engine=context.engine, gaps=context.gaps)
+            oracle = build_opposite_oracle(read, model, reduced, engine=context.engine, gaps=context.gaps)
             return OppositeProblem(case, CachingOracle(oracle, exact=True), True, context.gaps, run)
         except Unreadable:  # its opposite has too many alternatives, or may turn between values
             pass
@@ -286,7 +370,7 @@ def _grow_by_search(problem: OppositeProblem, start: Box, outermost: Box) -> Gro
             if isinstance(verdict, Proven):
                 return GrownBox(box, verdict, False)
             confidence = 1.0 - ERROR_PROBABILITY / (number * (number + 1))  # all checks together
-            checked = Sampling(CHECK_SAMPLES, confidence).find(BoxQuery(problem.case, box), problem.run)
+            checked = _draw_points(problem, box, confidence)
         except (BudgetExhausted, KeyboardInterrupt) as stop:
             stopped = name_stop(stop, problem.run.meter)
             break
@@ -334,15 +418,17 @@ class _RegionBuilder:
     values: dict[str, Value]
     before: dict[str, Value]
     varying: tuple[str, ...]
+    goal: Goal
 
     def build(self, statistics: Any) -> CounterfactualRegion:
         """All of it in the user's terms."""
         before = {**self.values, **{name: value for name, value in self.before.items() if name in self.values}}
         # What stays as it is belongs to the rule: without it, the rule would speak of people who get another outcome.
         components = [part for name in self.values for part in self._list_components(name)]
-        rule = Rule(tuple(components), DESIRED_OUTCOME, self.context.space.labels)
+        labels, goal = self.context.space.labels, self.goal
+        rule = Rule(tuple(components), goal.describe(), labels)
         return CounterfactualRegion(
-            counterfactual=Counterfactual.from_values(before, self.values, self.context.space.labels),
+            counterfactual=Counterfactual.from_values(before, self.values, labels).with_goal(goal),
             rule=rule,
             rounded=replace(rule, components=tuple(map(self._round, components))),
             ranges=tuple(self._describe_range(name, before[name]) for name in self.varying),
@@ -350,6 +436,9 @@ class _RegionBuilder:
             verdict=self.case.embed_verdict(self.grown.verdict),
             maximal=self.grown.maximal,
             statistics=statistics,
+            target=parse_target(goal.target),
+            margin=goal.margin,
+            further_models=goal.further_models,
             scope=build_search_scope(self.context, changing=self.context.change_constraints),
         )
 

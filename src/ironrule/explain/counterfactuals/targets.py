@@ -124,19 +124,23 @@ def _build_robust_context(
     return replace(built, category_lists=context.category_lists)
 
 
-def build_apart_context(context: ExplainerContext, progress: bool | None) -> ExplainerContext | None:
+def build_apart_context(
+    context: ExplainerContext, progress: bool | None, margins_apart: bool = False
+) -> ExplainerContext | None:
     """The context of the same decision with every model, and each end of a band of scores, read by itself, in which
     features are intervals again that this target alone holds to the values seen; None where some are not.
+    ``margins_apart``: each margin by which one class wins over several is read by itself, too.
     """
     if not context.narrowed or context.compiled_model is None:
         return None
     model, target = context.arguments.models[0], context.target
     if not isinstance(model, JointModel):
-        if target.upper is None or target.threshold is None:
+        if not margins_apart and (target.upper is None or target.threshold is None):
             return None
         model = build_joint_model([(model, target)], [ModelColumns()], target)
     built = context.row_contexts.get(
-        ("apart",), lambda: _build_other_context(context, split_bands(model), JOINT_TARGET, progress)
+        ("apart", margins_apart),
+        lambda: _build_other_context(context, split_bands(model, margins_apart), JOINT_TARGET, progress),
     )
     if context.narrowed & built.obstacles.keys() or built.compiled_model is None:
         return None

@@ -17,7 +17,7 @@ from ironrule.results.changes.menu import ChangeMenu, MenuEntry
 from ironrule.results.changes.region import CounterfactualRegion, FeatureRange
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.scope import DomainSummary
-from ironrule.rule.counterfactual import Change
+from ironrule.rule.counterfactual import Change, Goal
 from ironrule.rule.phrasing import FeatureLabels
 from ironrule.space.feature import Value
 
@@ -156,7 +156,9 @@ def _draw_marks_legend(y: float) -> list[Shape]:
 def draw_region(region: CounterfactualRegion, labels: FeatureLabels | None = None) -> Drawing:
     """A bar for every feature that varies: what it may be, on the line of what it can be at all."""
     labels, style = labels or FeatureLabels(region.rule.labels), drawing.choose_style(region.verdict)
-    meaning = "every point has the desired outcome" if region.proven else "no other point was found"
+    is_plain = region.goal == Goal()
+    reached = "has the desired outcome" if is_plain else "reaches the target"
+    meaning = f"every point {reached}" if region.proven else "no other point was found"
     shapes, top = [drawing.draw_title(f"The region around a counterfactual: {meaning}")], HEAD_HEIGHT + 4
     sentences = _split_conditions(region)
     for one in region.ranges:
@@ -164,10 +166,13 @@ def draw_region(region: CounterfactualRegion, labels: FeatureLabels | None = Non
         top += ROW_HEIGHT
     shapes += _draw_marks_legend(top + 18)
     notes = ["Proven." if region.proven else f"Not proven: {region.verdict.details}."]
+    if not is_plain:
+        notes.append(f"The target: {region.goal.describe(labels.labels)}.")
     if region.fixed:
         notes.append("All other features are as in the counterfactual.")
-    shapes += drawing.draw_notes(top + 40, notes)
-    return Drawing(tuple(shapes), top + 36 + 16 * len(notes), str(region))
+    lines = [line for note in notes for line in drawing.wrap_text(note, drawing.CANVAS_WIDTH, 11, 3)]
+    shapes += drawing.draw_notes(top + 40, lines)
+    return Drawing(tuple(shapes), top + 36 + 16 * len(lines), str(region))
 
 
 def _split_conditions(region: CounterfactualRegion) -> Mapping[str, str]:

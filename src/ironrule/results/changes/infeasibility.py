@@ -7,7 +7,7 @@ restrictions there is a counterfactual, and it is named.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from ironrule.model.target import Target
@@ -22,7 +22,7 @@ from ironrule.results.document_types import check_infeasibility_types
 from ironrule.results.explanation import Statistics
 from ironrule.results.scope import SearchScope
 from ironrule.rule.cost import DEFAULT_COST, Cost
-from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.counterfactual import Counterfactual, Goal
 from ironrule.rule.phrasing import name_feature
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.space.labels import NO_LABELS, Labels
@@ -69,6 +69,11 @@ class NeededRestriction:
     counterfactual: Counterfactual | None
     nearest: bool = False
     resolution: float = 0.0
+
+    def with_goal(self, goal: Goal) -> NeededRestriction:
+        """The same restriction, whose counterfactual knows what it reaches."""
+        found = self.counterfactual
+        return self if found is None else replace(self, counterfactual=found.with_goal(goal))
 
     def to_dict(self) -> dict[str, Any]:
         """The restriction as plain data."""
@@ -125,6 +130,12 @@ class Infeasibility(JsonDocument):
     margin: float = 0.0
     further_models: int = 0
     scope: SearchScope | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        goal = Goal(self.target, self.margin, self.further_models)
+        object.__setattr__(self, "needed", tuple(one.with_goal(goal) for one in self.needed))
+        if self.counterfactual is not None:
+            object.__setattr__(self, "counterfactual", self.counterfactual.with_goal(goal))
 
     @property
     def restrictions(self) -> tuple[Restriction, ...]:

@@ -7,7 +7,7 @@ that the caller names) return.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ironrule.errors import MissingExtraError
@@ -23,7 +23,7 @@ from ironrule.results.display import plot_menu
 from ironrule.results.document_types import check_menu_types
 from ironrule.results.scope import SearchScope
 from ironrule.rule.cost import DEFAULT_COST, Cost
-from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.counterfactual import Counterfactual, Goal
 from ironrule.rule.phrasing import name_feature
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.space.labels import Labels
@@ -57,6 +57,11 @@ class MenuEntry:
     minimal: bool | None = None
     cost: float | None = None
     resolution: float = 0.0
+
+    def with_goal(self, goal: Goal) -> MenuEntry:
+        """The same entry, whose counterfactual knows what it reaches."""
+        found = self.counterfactual
+        return self if found is None else replace(self, counterfactual=found.with_goal(goal))
 
     def to_dict(self) -> dict[str, Any]:
         """The entry as plain data."""
@@ -128,6 +133,10 @@ class ChangeMenu(JsonDocument, Sequence[MenuEntry]):
     further_models: int = 0
     kind: MenuKind = "minimal sets"
     scope: SearchScope | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        goal = Goal(self.target, self.margin, self.further_models)
+        object.__setattr__(self, "entries", tuple(entry.with_goal(goal) for entry in self.entries))
 
     def __len__(self) -> int:
         return len(self.entries)

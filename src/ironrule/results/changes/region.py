@@ -1,4 +1,4 @@
-"""A region around a counterfactual: a box in which every point has the desired outcome.
+"""A region around a counterfactual: a box in which every point has the desired outcome, or what was asked for instead.
 
 ``CounterfactualRegion`` is what ``Explainer.counterfactual_region`` returns: "income from 2,400 to 3,100 and at most 3
 accounts". It gives a person room to choose, where a counterfactual names a single point.
@@ -11,11 +11,12 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ironrule.errors import InputError, build_format_error
+from ironrule.model.target import Target
 from ironrule.results.display import plot_region
 from ironrule.results.document_types import check_region_types
 from ironrule.results.explanation import Statistics
 from ironrule.results.scope import DomainSummary, SearchScope, restore_readings
-from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.counterfactual import Counterfactual, Goal
 from ironrule.rule.phrasing import FeatureLabels, group_conditions
 from ironrule.rule.rule import Rule
 from ironrule.space.feature import Value, value_from_json, value_to_json
@@ -78,7 +79,9 @@ class CounterfactualRegion(JsonDocument):
     points drawn at random give. ``rule`` is the whole box, with what stays as it is, so ``rule.covers`` tells who
     is in it; ``rounded`` is the same with bounds as people write numbers, never wider. ``ranges`` says feature by
     feature what may vary. All other features are as in the counterfactual (``fixed``). ``maximal``: no bound can be
-    moved further, and no category freed. ``scope`` is what :func:`ironrule.check` needs to know of the search.
+    moved further, and no category freed. ``target`` is what every point reaches, if not the desired outcome. With a
+    ``margin`` it stays reached when scores move by that, and ``further_models`` are so many models beside the
+    explainer's own that agree. ``scope`` is what :func:`ironrule.check` needs to know of the search.
     """
 
     DOCUMENT_NAME: ClassVar = "region"
@@ -91,12 +94,20 @@ class CounterfactualRegion(JsonDocument):
     verdict: Verdict
     maximal: bool
     statistics: Statistics
+    target: Target | None = None
+    margin: float = 0.0
+    further_models: int = 0
     scope: SearchScope | None = field(default=None, compare=False, repr=False)
 
     @property
     def proven(self) -> bool:
         """Whether every point of the region is proven to have the desired outcome."""
         return isinstance(self.verdict, Proven)
+
+    @property
+    def goal(self) -> Goal:
+        """What every point reaches."""
+        return Goal(self.target, self.margin, self.further_models)
 
     @property
     def free(self) -> tuple[str, ...]:
@@ -125,6 +136,9 @@ class CounterfactualRegion(JsonDocument):
             "verdict": verdict_to_dict(self.verdict),
             "maximal": self.maximal,
             "statistics": asdict(self.statistics),
+            **({} if self.target is None else {"target": self.target.to_dict()}),
+            **({"margin": self.margin} if self.margin else {}),
+            **({"further_models": self.further_models} if self.further_models else {}),
             **({} if self.scope is None else {"scope": self.scope.to_dict()}),
         }
         return add_digest(document)
@@ -141,9 +155,11 @@ class CounterfactualRegion(JsonDocument):
             check_region_types(data)
             ranges = tuple(map(FeatureRange.from_dict, data["ranges"]))
             # A region has no bound that excludes nothing: one at the far end excludes missing values.
+            target = Target.from_dict(data["target"]) if "target" in data else None
+            goal = Goal(target, float(data.get("margin", 0.0)), int(data.get("further_models", 0)))
             domains = {one.feature: DomainSummary("seen", True, one.first, one.last) for one in ranges}
             return cls(
-                counterfactual=Counterfactual.from_dict(data["counterfactual"]),
+                counterfactual=Counterfactual.from_dict(data["counterfactual"]).with_goal(goal),
                 rule=restore_readings(Rule.from_dict(data["rule"]), domains),
                 rounded=restore_readings(Rule.from_dict(data["rounded"]), domains),
                 ranges=ranges,
@@ -151,6 +167,9 @@ class CounterfactualRegion(JsonDocument):
                 verdict=verdict_from_dict(data["verdict"]),
                 maximal=data["maximal"],
                 statistics=Statistics(**data["statistics"]),
+                target=target,
+                margin=goal.margin,
+                further_models=goal.further_models,
                 scope=SearchScope.from_dict(data["scope"]) if "scope" in data else None,
             )
         except InputError:
@@ -165,10 +184,11 @@ class CounterfactualRegion(JsonDocument):
     def __str__(self) -> str:
         said = "; ".join(self.conditions) or "the counterfactual alone"
         others = "; all other features as in the counterfactual" if self.fixed else ""
+        reached = escape_controls(self.goal.describe(self.rule.labels))
         if self.proven:
             wide = ", and no bound can move further" if self.maximal else ""
-            return f"{said}{others}: every such point has the desired outcome, proven{wide}"
-        return f"{said}{others}: not proven that every such point has the desired outcome ({self.verdict.details})"
+            return f"{said}{others}: every such point has {reached}, proven{wide}"
+        return f"{said}{others}: not proven that every such point has {reached} ({self.verdict.details})"
 
     def __repr__(self) -> str:
         return format_repr(self)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from ironrule.model.target import Target
 from ironrule.report.plots.changes import build_changes_plot, draw_changes
 from ironrule.report.plots.drawing import render_svg
 from ironrule.report.text import describe_counterfactuals_stop
@@ -16,15 +17,15 @@ from ironrule.results.counterfactuals import FORMAT_FIELD, Counterfactuals
 from ironrule.results.explanation import Statistics
 from ironrule.results.scope import restore_readings, summarize_domains
 from ironrule.rule.cost import Cost
-from ironrule.rule.counterfactual import Counterfactual
+from ironrule.rule.counterfactual import Counterfactual, Goal
 from ironrule.rule.phrasing import FeatureLabels, format_label, group_conditions, name_value
 from ironrule.rule.rule import Rule
 from ironrule.server.service import Service, read_record
 from ironrule.server.views.texts import build_changes
 from ironrule.space.feature import value_from_json
-from ironrule.space.labels import Labels, write_key
+from ironrule.space.labels import Labels
 from ironrule.space.space import Space
-from ironrule.wording import format_cost_resolution, format_count, format_resolution, format_value
+from ironrule.wording import format_cost_resolution, format_count, format_resolution
 
 NORM_WORDS = {"l1": "sum of distances", "l2": "root of the squares of the distances", "linf": "largest distance"}
 
@@ -45,7 +46,7 @@ def build_counterfactuals_view(service: Service, number: int) -> dict[str, Any]:
         "counterfactuals": [build_changes(one, space) for one in ways],
         "costs": _describe_costs(document, cost),
         "cost_note": _describe_cost_unit(cost),
-        "target": _describe_target(document.get("target"), space.labels),
+        "target": _describe_goal(document, space.labels),
         "proven": document["proven"],
         "within": _describe_resolution(document, cost),
         "proof_text": _describe_proof(document, cost),
@@ -115,18 +116,11 @@ def _describe_proof(document: Mapping[str, Any], cost: Cost) -> list[str]:
     return said
 
 
-def _describe_target(target: Mapping[str, Any] | None, labels: Labels) -> str | None:
-    """What was to be reached, where that is not the desired outcome."""
-    if target is None:
-        return None
-    classes = [value_from_json(one) for one in target.get("desired") or ()]
-    texts = [labels.get_outcome(write_key(one)) or format_value(one, "unquoted") for one in classes]
-    said = [f"the outcome {' or '.join(texts)}"] if texts else []
-    if "above" in target:
-        said.append(f"a score above {target['above']:g}")
-    if "at_most" in target:
-        said.append(f"a score of at most {target['at_most']:g}")
-    return " and ".join(said)
+def _describe_goal(document: Mapping[str, Any], labels: Labels) -> str | None:
+    """What was to be reached, where that is more than the desired outcome."""
+    target = Target.from_dict(document["target"]) if "target" in document else None
+    goal = Goal(target, document.get("margin", 0.0), document.get("further_models", 0))
+    return None if goal == Goal() else goal.describe(labels, "unquoted")
 
 
 def _describe_resolution(document: Mapping[str, Any], cost: Cost) -> str:
@@ -163,6 +157,7 @@ def _build_region_view(
             }
             for one in region["ranges"]
         ],
+        "target": _describe_goal(region, space.labels),
         "has_room": any(one["any_value"] or one["low"] != one["high"] for one in region["ranges"]),
         "proven": region["verdict"]["kind"] == "proven",
         "maximal": region["maximal"],
