@@ -124,7 +124,7 @@ class ForestNearestSearch:
 
     def _find_cheapest(self, sequence: CheapestSequence, run: Run) -> bool:
         """Look for the cheapest under a cost that is a sum; whether that ended with a proof."""
-        boxes, proven = self.limit, True
+        boxes, proven = self.limit * sequence.wanted, True
         for place, forest in enumerate(self.forests):
             tables = sequence.prepare(build_change_tables(forest, self.costs, self.query, sequence.earlier))
             search = CheapestSearch(forest, tables, self.oracle.workspaces.acquire(place, forest))
