@@ -18,6 +18,7 @@ from ironrule.backends.forest.change_reduction import merge_cells, reduce_proble
 from ironrule.backends.forest.change_tables import ChangeTables, build_change_tables
 from ironrule.backends.forest.cheapest import CheapestSearch
 from ironrule.backends.forest.cheapest_search import bound_box, close_first_box
+from ironrule.backends.forest.cheapest_sequence import CheapestSequence
 from ironrule.backends.forest.compile import CompiledForest, compile_tree_sum
 from ironrule.backends.forest.workspace import allocate_forest_workspace
 from ironrule.backends.nearest import ChangeCosts
@@ -94,6 +95,10 @@ class Problem:
     cells: Int64Array  # of the problem, a row per point
     values: Float64Array  # per margin and point
     costs: Float64Array
+
+    @property
+    def limit(self) -> float:
+        return float(self.tables.limit[0])
 
     def contains(self, domain: UInt64Array) -> BoolArray:
         """Which points a domain has."""
@@ -197,7 +202,7 @@ def test_no_box_is_bounded_too_low(whole: Sum, merges: bool, data: st.DataObject
 def bound_and_compare(left: Problem, state: Messages, before: UInt64Array, *, sweeps: int, adapts: bool) -> None:
     """Bound a box; compare with all its points."""
     after, dead = before.copy(), no_leaves(left.problem)
-    bound = bound_box(left.problem, left.tables, state, after, dead, sweeps, adapts)
+    bound = bound_box(left.problem, left.tables, state, after, dead, left.limit, sweeps, adapts)
     cheap = left.contains(before) & (left.costs < left.tables.limit[0])
     wanted = cheap & left.whole.may_be_desired(left.values)
     if bound == -np.inf:
@@ -218,7 +223,8 @@ def assert_exact(left: Problem, state: Messages, place: int) -> None:
     """Whatever the messages are, of one point alone nothing is lost and nothing is added."""
     domain = left.build_domain([[cell] for cell in left.cells[place]])
     for sweeps in (0, 1):
-        bound = bound_box(left.problem, left.tables, state, domain.copy(), no_leaves(left.problem), sweeps, False)
+        dead = no_leaves(left.problem)
+        bound = bound_box(left.problem, left.tables, state, domain.copy(), dead, left.limit, sweeps, False)
         exact = float(left.weigh(state.prices)[:, place].min())
         if bound == -np.inf:
             assert (left.weigh(state.prices)[:, place] <= tolerate(left, state) - left.whole.forest.slack).any()
@@ -245,7 +251,8 @@ def test_problems_of_boxes_of_boxes_lose_no_counterfactual(whole: Sum, merges: b
         inside = left.contains(domain)
         wanted = inside & (left.costs < left.tables.limit[0]) & whole.may_be_desired(left.values)
         adapts = random.random() < 0.7
-        bound = bound_box(left.problem, left.tables, state, domain, dead, random.randint(1, 4), adapts)
+        sweeps = random.randint(1, 4)
+        bound = bound_box(left.problem, left.tables, state, domain, dead, left.limit, sweeps, adapts)
         reduced = None
         if bound > -np.inf:
             reduced = reduce_problem(left.problem, left.tables, state, domain=domain, dead=dead, merges=merges)
@@ -290,7 +297,7 @@ def bound_and_compare_wanted(left: Problem, state: Messages) -> None:
     """The bound of a whole problem, by the messages that it was given, against its counterfactuals."""
     domain = left.tables.start_domain.copy()
     wanted = (left.costs < left.tables.limit[0]) & left.whole.may_be_desired(left.values)
-    bound = bound_box(left.problem, left.tables, state, domain, no_leaves(left.problem), 0, False)
+    bound = bound_box(left.problem, left.tables, state, domain, no_leaves(left.problem), left.limit, 0, False)
     if wanted.any():
         assert bound >= left.weigh(state.prices)[:, wanted].max(axis=1).min() - tolerate(left, state)
 
@@ -441,13 +448,12 @@ def test_bounds_hold_while_their_prices_adapt(margins: int) -> None:
 def search_below(whole: Sum, limit: float, least_leaves: int = 0) -> float:
     """What the cheapest counterfactual below a limit costs, infinite if there is none, without a quick answer."""
     workspace = allocate_forest_workspace(whole.forest)
-    search = CheapestSearch(whole.forest, whole.tables, workspace, least_leaves=least_leaves)
-    search.begin(limit)
+    sequence = CheapestSequence(1, limit, np.zeros((0, len(whole.tables.home)), dtype=np.bool_))
+    search = CheapestSearch(whole.forest, sequence.prepare(whole.tables), workspace, least_leaves=least_leaves)
     query = BoxQuery(whole.case, whole.case.components.box(0), 1, cost=CostTable(whole.costs.code_costs))
-    ended, _ = search.prove(query, whole.costs, 100_000, run_of())
+    ended, _ = search.prove(query, whole.costs, sequence, 100_000, run_of())
     assert ended
-    best = whole.tables.best
-    return math.inf if best[0] < 0 else whole.costs.measure_point(whole.costs.find_cheapest_point(best))
+    return min(map(whole.costs.measure_point, sequence.points), default=math.inf)
 
 
 @pytest.mark.parametrize("shape", [(4, 8, 2, 0.05), (5, 10, 3, 0.05), (5, 20, 3, 0.02)])
@@ -482,7 +488,7 @@ def test_features_of_many_cells_lose_no_counterfactual() -> None:
         bound_and_compare(left, state, left.tables.start_domain, sweeps=2, adapts=True)
         chosen = [np.flatnonzero(rng.random(count) < 0.9).tolist() for count in left.cells.max(axis=0) + 1]
         domain, dead = left.build_domain(chosen), no_leaves(left.problem)
-        assert bound_box(left.problem, left.tables, state, domain, dead, 2, True) > -np.inf
+        assert bound_box(left.problem, left.tables, state, domain, dead, left.limit, 2, True) > -np.inf
         wanted = left.contains(domain) & ~left.meets_dead_leaf(dead)
         assert wanted.any()
         reduced = reduce_problem(left.problem, left.tables, state, domain=domain, dead=dead, merges=merges)

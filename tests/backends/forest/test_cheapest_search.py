@@ -15,6 +15,7 @@ from ironrule.arrays import BoolArray, Int32Array
 from ironrule.backends.backend import NearestRequest
 from ironrule.backends.forest.backend import build_nearest_search
 from ironrule.backends.forest.cheapest import CheapestSearch
+from ironrule.backends.forest.cheapest_sequence import CheapestSequence
 from ironrule.backends.forest.nearest import ForestNearestSearch
 from ironrule.backends.forest.workspace import allocate_forest_workspace
 from ironrule.explain.query import build_case
@@ -106,12 +107,13 @@ def test_the_search_without_a_first_answer_ends_with_the_same_proof() -> None:
         search = build_nearest_search(NearestRequest(space.tabulated, query, 100_000, None, None))
         assert isinstance(search, ForestNearestSearch)
         none = np.zeros((0, FEATURES), dtype=np.bool_)
-        tables = search._start(0, search.forests[0], none).tables
+        sequence = CheapestSequence(1, 1e9, none)
+        tables = sequence.prepare(search._start(0, search.forests[0], none).tables)
         one = CheapestSearch(search.forests[0], tables, allocate_forest_workspace(search.forests[0]))
-        one.begin(1e9)
-        ended, boxes = one.prove(query, search.costs, 100_000, run_of())
+        ended, boxes = one.prove(query, search.costs, sequence, 100_000, run_of())
         assert ended
         seen += 100_000 - boxes
         least = measure_points(query.cost, space.points[space.desired]).min()
-        assert search.costs.measure_point(search.costs.find_cheapest_point(tables.best)) == pytest.approx(least)
+        (point,) = sequence.points
+        assert search.costs.measure_point(point) == pytest.approx(least)
     assert seen > 20 * len(SPACES)  # boxes were split, and not all closed at once

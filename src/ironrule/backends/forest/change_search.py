@@ -53,7 +53,7 @@ from ironrule.backends.forest.change_tables import (
     close_cells,
     close_cheap_cells,
     close_costly_cells,
-    is_forbidden,
+    is_cheap,
     is_open,
     keep_own_cell,
     measure_cells,
@@ -314,7 +314,7 @@ def search_changes(
         domain, leaves = workspace.domains[depth], workspace.best_leaves[depth]
         margin = resumed
         if resumed < 0:
-            further, left = close_cells(forest, tables, domain)
+            further, left, _ = close_cells(forest, tables, domain)
             if further < 0 or not advance_best_leaves(forest, domain, leaves, -1):
                 depth -= 1
                 continue
@@ -332,8 +332,7 @@ def search_changes(
                 continue
         weigh_cells(forest, leaves, margin, abs(workspace.bounds[margin]), workspace)
         feature, cut = choose_split(forest, domain, workspace)
-        cheap = measure_cells(forest, tables, workspace.point) < tables.limit[0]
-        if resumed < 0 and cheap and not is_forbidden(tables, workspace.point):
+        if resumed < 0 and is_cheap(forest, tables, workspace.point):
             possible, sure = decide_point(forest, workspace.point, workspace.sums)
             if sure:
                 pull_towards_instance(forest, tables, workspace)

@@ -56,7 +56,8 @@ class ChangeTables(NamedTuple):
     needs_change: BoolArray  # per mask of a leaf, whether it excludes the instance's cell
     mask_costs: Float64Array  # per mask of a leaf, what its cheapest cell costs
     forbidden: BoolArray  # per earlier counterfactual and feature, whether it changes it
-    limit: Float64Array  # one number: what a counterfactual must cost less than
+    forbidden_limits: Float64Array  # per earlier one, what must cost less that changes all of its features
+    limit: Float64Array  # one number: what any counterfactual must cost less than
     best: Int64Array  # the cells of the cheapest counterfactual so far; -1 if there is none
     status: Int64Array  # per feature of the box on top
     least: Float64Array  # per feature of the box on top, what its cheapest open cell costs,
@@ -72,7 +73,7 @@ class ChangeTables(NamedTuple):
 def build_change_tables(
     forest: CompiledForest, costs: ChangeCosts, query: BoxQuery, forbidden: BoolArray
 ) -> ChangeTables:
-    """The tables of a search; the features of a row of ``forbidden`` must not all change."""
+    """The tables of a search; the features of a row of ``forbidden`` must not all change, whatever that costs."""
     cells, case, box = forest.cells, query.case, query.box
     home, each = np.asarray(cells.locate(case.instance), dtype=np.int64), costs.list_cell_costs()
     cell_costs, features, masks = np.concatenate(each), len(home), len(forest.leaf_masks)
@@ -87,6 +88,7 @@ def build_change_tables(
         needs_change=np.zeros(masks, dtype=np.bool_),
         mask_costs=np.zeros(masks),
         forbidden=forbidden,
+        forbidden_limits=np.full(len(forbidden), -np.inf),
         limit=np.zeros(1),
         best=np.full(features, -1, dtype=np.int64),
         status=np.zeros(features, dtype=np.int64),
@@ -245,15 +247,16 @@ def _close_what_costs_more(forest: HasCells, tables: ChangeTables, domain: UInt6
 
 
 @kernel_helper
-def close_cells(forest: HasCells, tables: ChangeTables, domain: UInt64Array) -> tuple[int, float]:
-    """Close what is too expensive or forbidden; how many undecided features may still change, or NOTHING_LEFT, and
-    what they may cost together: less than that.
+def close_cells(forest: HasCells, tables: ChangeTables, domain: UInt64Array) -> tuple[int, float, float]:
+    """Close what is too expensive or forbidden; how many undecided features may still change, or NOTHING_LEFT, what
+    they may cost together, and what all of the box's changes may cost: less than that.
     """
-    features, status = tables.home.shape[0], tables.status
+    features, status, limit = tables.home.shape[0], tables.status, tables.limit[0]
     cost = _find_statuses(forest, tables, domain)
-    if cost >= tables.limit[0]:
-        return NOTHING_LEFT, 0.0
-    # An earlier counterfactual's features must not all change: if only one is left that may stay, it does.
+    if cost >= limit:
+        return NOTHING_LEFT, 0.0, limit
+    # What changes all features of an earlier counterfactual has a limit of its own: if only one of them is left that
+    # may stay, and its change costs too much for that limit, it does.
     for earlier in range(tables.forbidden.shape[0]):
         may_stay, last = 0, -1
         for feature in range(features):
@@ -261,13 +264,17 @@ def close_cells(forest: HasCells, tables: ChangeTables, domain: UInt64Array) -> 
                 may_stay += 1
                 last = feature
         if may_stay == 0:
-            return NOTHING_LEFT, 0.0
-        if may_stay == 1 and status[last] == UNDECIDED:
-            keep_own_cell(forest, tables, domain, last)
-            status[last] = STAYS
-    left = tables.limit[0] - cost if tables.adds_up else tables.limit[0]
+            limit = min(limit, tables.forbidden_limits[earlier])
+        elif may_stay == 1 and status[last] == UNDECIDED:
+            changed = cost + tables.change[last] if tables.adds_up else max(cost, tables.change[last])
+            if changed >= tables.forbidden_limits[earlier]:
+                keep_own_cell(forest, tables, domain, last)
+                status[last] = STAYS
+    if cost >= limit:
+        return NOTHING_LEFT, 0.0, limit
+    left = limit - cost if tables.adds_up else limit
     undecided = _close_what_costs_more(forest, tables, domain, left)
-    return _count_affordable(tables, left, undecided) if tables.adds_up else undecided, left
+    return _count_affordable(tables, left, undecided) if tables.adds_up else undecided, left, limit
 
 
 @kernel_helper
@@ -301,12 +308,15 @@ def measure_cells(forest: HasCells, tables: ChangeTables, point: Int64Array) -> 
 
 
 @kernel_helper
-def is_forbidden(tables: ChangeTables, point: Int64Array) -> bool:
-    """Whether a point changes all features of an earlier counterfactual."""
+def is_cheap(forest: HasCells, tables: ChangeTables, point: Int64Array) -> bool:
+    """Whether a point given by cells costs less than its limit: that of every earlier counterfactual all of whose
+    features it changes.
+    """
+    limit = tables.limit[0]
     for earlier in range(tables.forbidden.shape[0]):
         stays = False
         for feature in range(point.shape[0]):
             stays = stays or (tables.forbidden[earlier, feature] and point[feature] == tables.home[feature])
         if not stays:
-            return True
-    return False
+            limit = min(limit, tables.forbidden_limits[earlier])
+    return bool(measure_cells(forest, tables, point) < limit)

@@ -1,4 +1,4 @@
-"""Prove which change of one forest is the cheapest, under a cost that is a sum over features; rounds of compiled code.
+"""Prove which changes of one forest are the cheapest, under a cost that is a sum; rounds of compiled code.
 
 What :mod:`.cheapest_search` does, between looks at the budget.
 """
@@ -20,6 +20,7 @@ from ironrule.backends.forest.change_tables import ChangeTables
 from ironrule.backends.forest.cheapest_search import (
     FIRST_PRICES,
     FIRST_SWEEPS,
+    FOUND,
     SMALL,
     WaitingBoxes,
     bound_box,
@@ -28,6 +29,7 @@ from ironrule.backends.forest.cheapest_search import (
     measure_shortfalls,
     search_cheapest,
 )
+from ironrule.backends.forest.cheapest_sequence import Candidate, CheapestSequence
 from ironrule.backends.forest.compile import CompiledForest
 from ironrule.backends.forest.workspace import MAX_DEPTH, ForestWorkspace
 
@@ -57,8 +59,8 @@ def has_links(forest: CompiledForest) -> bool:
 
 @dataclass(slots=True, eq=False)
 class CheapestSearch:
-    """The search in one forest. ``tables.limit`` is what a counterfactual must cost less than, ``tables.best`` the
-    cheapest so far below the limit that it began with.
+    """The search in one forest. ``tables.limit`` is what a counterfactual must cost less than, ``tables.best`` the last
+    one found below the limit that it began with.
     """
 
     forest: CompiledForest
@@ -98,19 +100,26 @@ class CheapestSearch:
             frozen[feature] = True
         return descend(self.forest, self.tables, self.workspace, start, frozen)
 
-    def prove(self, query: BoxQuery, costs: ChangeCosts, boxes: int, run: Run) -> tuple[bool, int]:
-        """Search until nothing costs less than the limit; whether that is so, and the boxes left.
+    def prove(
+        self, query: BoxQuery, costs: ChangeCosts, sequence: CheapestSequence, boxes: int, run: Run
+    ) -> tuple[bool, int]:
+        """Search until nothing is left that belongs into a sequence, for which the tables were prepared; whether that
+        is so, and the boxes left.
 
         Of cells that trees do not tell apart the cheapest alone is looked at. Where the model denied a point that
         rounding could turn, its word is not about the others, so that all cells are looked at once more.
         """
         self.has_denied = False
-        ended, boxes = self._prove(query, costs, boxes, run, merges=True)
+        start_change_search(self.tables, self.workspace, self.forest)
+        sequence.set_limits(self.tables)
+        ended, boxes = self._prove(query, costs, sequence, boxes, run, merges=True)
         if ended and self.has_denied:
-            ended, boxes = self._prove(query, costs, boxes, run, merges=False)
+            ended, boxes = self._prove(query, costs, sequence, boxes, run, merges=False)
         return ended, boxes
 
-    def _prove(self, query: BoxQuery, costs: ChangeCosts, boxes: int, run: Run, *, merges: bool) -> tuple[bool, int]:
+    def _prove(
+        self, query: BoxQuery, costs: ChangeCosts, sequence: CheapestSequence, boxes: int, run: Run, *, merges: bool
+    ) -> tuple[bool, int]:
         first = self._bound_first(merges)
         if first is None:
             return True, boxes
@@ -136,8 +145,8 @@ class CheapestSearch:
                 problems.pop()
                 if not problems:
                     return True, boxes
-            elif status == UNSURE:
-                self._ask_model(query, costs, run)
+            elif status == FOUND or (status == UNSURE and self._ask_model(query, costs, run)):
+                self._accept(costs, sequence)
             elif status == SMALL:
                 reduced = _take_top_box(problems[-1], merges)
                 problems += [] if reduced is None else [reduced]
@@ -159,7 +168,7 @@ class CheapestSearch:
             messages = allocate_messages(problem, self._find_prices(share / max(limit, LEAST_LIMIT)))
             domain = tables.start_domain.copy()
             dead = np.zeros((len(problem.leaf_values) + 63) // 64, dtype=np.uint64)
-            bound = bound_box(problem, tables, messages, domain, dead, FIRST_SWEEPS, False)
+            bound = bound_box(problem, tables, messages, domain, dead, limit, FIRST_SWEEPS, False)
             if bound == -np.inf:
                 return None
             if chosen is None or bound < least:
@@ -178,14 +187,22 @@ class CheapestSearch:
         size = np.array([np.abs(self.forest.leaf_weights[np.isfinite(self.forest.leaf_weights)]).max(initial=1.0)])
         return np.where(np.isfinite(short), short, size) * share
 
-    def _ask_model(self, query: BoxQuery, costs: ChangeCosts, run: Run) -> None:
+    def _ask_model(self, query: BoxQuery, costs: ChangeCosts, run: Run) -> bool:
         """Rounding could turn the decision at the workspace's point: only the model itself can say."""
         point = costs.find_cheapest_point(self.workspace.point)
         if run.meter.desired(query.case.model, point[None, :])[0]:
-            accept_point(self.forest, self.tables, self.workspace)
-        else:
-            record_denied(self.workspace)
-            self.has_denied = True
+            return True
+        record_denied(self.workspace)
+        self.has_denied = True
+        return False
+
+    def _accept(self, costs: ChangeCosts, sequence: CheapestSequence) -> None:
+        """Put the workspace's point, which costs less than its limit, into the sequence."""
+        accept_point(self.forest, self.tables, self.workspace)
+        best = self.tables.best
+        point = costs.find_cheapest_point(best)
+        sequence.add(Candidate(float(self.tables.limit[0]), best != self.tables.home, point))
+        sequence.set_limits(self.tables)
 
 
 def _allocate_waiting(domain: UInt64Array, leaves: int) -> WaitingBoxes:

@@ -35,9 +35,8 @@ from ironrule.backends.forest.change_tables import (
     ChangeTables,
     close_cells,
     find_cheapest_open,
-    is_forbidden,
+    is_cheap,
     is_open,
-    measure_cells,
 )
 from ironrule.backends.forest.compile import CompiledForest, decide_point, evaluate_margin
 from ironrule.backends.forest.workspace import ForestWorkspace
@@ -49,7 +48,7 @@ LEAST_PROGRESS = 0.05  # of a bound: with less no further sweep is worth it
 PRICE_RISE, PRICE_FALL = 1.3, 0.5  # by which the step of a price changes
 LEAST_PRICE_STEP, LARGEST_PRICE_STEP = 0.01, 0.3
 FIRST_PRICES = (0.25, 0.5, 0.75)  # of the price at which the instance itself, as it is, would reach the limit
-SMALL = 4  # what a search says beside PROVEN, OUT_OF_BUDGET and UNSURE: a box has become small
+SMALL, FOUND = 4, 5  # what a search says beside PROVEN, OUT_OF_BUDGET and UNSURE: a box is small, a point was found
 SMALL_SHARE = 0.7  # of a problem's leaves, or cells
 MAX_MOVES = 100  # on the way to a first counterfactual
 
@@ -85,13 +84,14 @@ def bound_box(
     state: Messages,
     domain: UInt64Array,
     dead: UInt64Array,
+    limit: float,
     sweeps: int,
     adapts: bool,
 ) -> float:
-    """The least bound of all margins for what costs less than the limit, minus infinity if no counterfactual does;
+    """The least bound of all margins for what costs less than a limit, minus infinity if no counterfactual does;
     cells that none has are closed, and leaves that none reaches are noted as dead.
     """
-    least, limit = np.inf, tables.limit[0]
+    least = np.inf
     if not start_box(problem, tables, state, domain, dead):
         return -np.inf
     for margin in range(problem.offset.shape[0]):
@@ -123,7 +123,7 @@ def bound_box(
 @kernel
 def close_first_box(forest: CompiledForest, tables: ChangeTables, domain: UInt64Array) -> bool:
     """Close what costs as much as the limit, or is forbidden; whether anything is left."""
-    further, _ = close_cells(forest, tables, domain)
+    further, _, _ = close_cells(forest, tables, domain)
     return further >= 0
 
 
@@ -227,9 +227,7 @@ def _try_favoured_point(
             state.chosen[feature] = find_cheapest_open(problem, tables, domain, feature)
         cell = problem.cells.cell_starts[feature] + state.chosen[feature]
         workspace.point[feature] = problem.forest_cells[cell]
-    if measure_cells(forest, forest_tables, workspace.point) >= tables.limit[0]:
-        return False, False
-    if is_forbidden(forest_tables, workspace.point):
+    if not is_cheap(forest, forest_tables, workspace.point):
         return False, False
     return decide_point(forest, workspace.point, workspace.sums)
 
@@ -246,9 +244,10 @@ def search_cheapest(
     least_leaves: int,
     boxes: int,
 ) -> tuple[int, int]:
-    """Go on with the boxes that wait: PROVEN if nothing costs less than the limit, OUT_OF_BUDGET, UNSURE with a point
-    that only the model can decide, or SMALL if the box on top should have a problem of its own; and the boxes seen.
-    After UNSURE, calling again means that it was answered.
+    """Go on with the boxes that wait: PROVEN if nothing costs less than its limit, OUT_OF_BUDGET, FOUND with a
+    counterfactual that does, UNSURE with a point that only the model can decide, or SMALL if the box on top should have
+    a problem of its own; and the boxes seen. After UNSURE, calling again means that it was answered; after FOUND, the
+    limits are lower.
     """
     depth, answered, seen = waiting.counters[0], waiting.counters[1] != 0, 0
     waiting.counters[1] = 0
@@ -260,15 +259,15 @@ def search_cheapest(
             return OUT_OF_BUDGET, seen
         seen += 1
         domain, dead = waiting.domains[depth], waiting.dead[depth]
-        further, _ = close_cells(problem, tables, domain)
-        if further < 0 or bound_box(problem, tables, state, domain, dead, SWEEPS, True) == -np.inf:
+        further, _, limit = close_cells(problem, tables, domain)
+        if further < 0 or bound_box(problem, tables, state, domain, dead, limit, SWEEPS, True) == -np.inf:
             depth, answered = depth - 1, False
             continue
         possible, sure = _try_favoured_point(forest, forest_tables, workspace, problem, tables, state, domain)
         if sure:
             pull_towards_instance(forest, forest_tables, workspace)
-            accept_point(forest, forest_tables, workspace)
-            continue  # with the same box, which has become smaller
+            waiting.counters[1] = 1 if answered else 0
+            return FOUND, seen  # the same box comes next, which has become smaller
         if _is_small(problem, state, least_leaves):
             waiting.counters[1] = 1 if answered else 0
             return SMALL, seen
@@ -342,8 +341,7 @@ def descend(
         if decide_point(forest, workspace.point, workspace.sums)[1]:
             pull_towards_instance(forest, tables, workspace)
             pull_towards_instance(forest, tables, workspace)
-            cheaper = measure_cells(forest, tables, workspace.point) < tables.limit[0]
-            if not cheaper or is_forbidden(tables, workspace.point):
+            if not is_cheap(forest, tables, workspace.point):
                 return False
             accept_point(forest, tables, workspace)
             return True

@@ -5,10 +5,10 @@ and so on (:mod:`~ironrule.backends.forest.change_search`), until a counterfactu
 cost as the limit, and at its end nothing is cheaper. For the next one, the features that an earlier one changes must
 not all change.
 
-Other costs that are sums over features have bounds and a search of their own (:mod:`.cheapest_search`). Where the
-largest cost counts, or sums go through links, what costs less than an eighth of the quick answer is searched, less than
-a quarter, and so on: a low limit closes most of a box at once, so that what such a search takes is little beside the
-last one.
+Other costs that are sums over features have bounds and a search of their own (:mod:`.cheapest_search`), which looks
+for all that are wanted at once (:mod:`.cheapest_sequence`). Where the largest cost counts, or sums go through links,
+what costs less than an eighth of the quick answer is searched, less than a quarter, and so on: a low limit closes most
+of a box at once, so that what such a search takes is little beside the last one.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ironrule.backends.forest.branch_and_bound import PROVEN, UNSURE, record_den
 from ironrule.backends.forest.change_search import accept_point, search_changes, start_change_search
 from ironrule.backends.forest.change_tables import ChangeTables, build_change_tables
 from ironrule.backends.forest.cheapest import CheapestSearch, has_links
+from ironrule.backends.forest.cheapest_sequence import Candidate, CheapestSequence
 from ironrule.backends.forest.compile import CompiledForest
 from ironrule.backends.forest.oracle import ForestOracle
 from ironrule.backends.forest.workspace import DEPTH, MAX_DEPTH, ForestWorkspace
@@ -47,15 +48,22 @@ class ForestNearestSearch:
     costs: ChangeCosts
     limit: int
     best: Points | None = field(default=None)
+    listed: list[Points] = field(default_factory=list)  # those that were found together, and are proven
 
     def next(self, found: list[Points], run: Run) -> bool:
         """Look for the cheapest counterfactual that those found leave, as ``best``; whether that ended with a proof."""
         instance = self.query.case.instance
+        if len(found) < len(self.listed) and all(map(np.array_equal, found, self.listed)):
+            self.best = self.listed[len(found)]
+            return True
         forbidden = np.array([point != instance for point in found], dtype=np.bool_).reshape(-1, len(instance))
         if self._find_quick_answer(forbidden, run):
             return True
         if self.query.cost is not None and self.costs.adds_up and not any(map(has_links, self.forests)):
-            return self._find_cheapest(forbidden, run)
+            sequence = self._find_candidates(forbidden, run)
+            proven = self._find_cheapest(sequence, run)
+            self.listed = [*found, *sequence.points] if proven else []
+            return proven
         searches = [self._start(place, forest, forbidden) for place, forest in enumerate(self.forests)]
         boxes_left = self.limit
         # The nearest of those left costs no less than the one before.
@@ -78,27 +86,53 @@ class ForestNearestSearch:
             self.oracle.workspaces.release(search.place, search.workspace)
         return True
 
-    def _find_cheapest(self, forbidden: BoolArray, run: Run) -> bool:
-        """Look for the cheapest under a cost that is a sum; whether that ended with a proof."""
-        boxes, searches = self.limit, list[CheapestSearch]()
+    def _find_candidates(self, forbidden: BoolArray, run: Run) -> CheapestSequence:
+        """Cheap counterfactuals, as many as are wanted or as are found, for a search to begin with. The first one is
+        ``best`` from now on, as before.
+        """
+        every = math.nextafter(self.costs.sum_largest(), math.inf)
+        sequence = CheapestSequence(max(1, self.query.k - len(forbidden)), every, forbidden)
+        try:
+            for _ in range(sequence.wanted):
+                self._descend(forbidden, run)
+                if self.best is None:
+                    break
+                changed = self.best != self.query.case.instance
+                sequence.add(Candidate(self._measure_best(), changed, self.best))
+                if len(sequence.candidates) == sequence.wanted:
+                    break
+                forbidden, self.best = np.concatenate([forbidden, changed[None, :]]), None
+                if self._find_quick_answer(forbidden, run):
+                    break
+        finally:  # the budget may end
+            self.best = next(iter(sequence.points), self.best)
+        sequence.want_no_more()
+        return sequence
+
+    def _descend(self, forbidden: BoolArray, run: Run) -> None:
+        """Look for something cheaper than ``best``, by small steps."""
         for place, forest in enumerate(self.forests):
             tables = build_change_tables(forest, self.costs, self.query, forbidden)
-            searches.append(CheapestSearch(forest, tables, self.oracle.workspaces.acquire(place, forest)))
+            search = CheapestSearch(forest, tables, self.oracle.workspaces.acquire(place, forest))
             # One above all costs, if there is no counterfactual yet: a forest alone may have one.
-            searches[-1].begin(min(self._measure_best(), math.nextafter(self.costs.sum_largest(), math.inf)))
-            try:
-                searches[-1].descend(run)
-            finally:
-                self._note_best(tables)
-        proven = True
-        for search in searches:
             search.begin(min(self._measure_best(), math.nextafter(self.costs.sum_largest(), math.inf)))
             try:
-                ended, boxes = search.prove(self.query, self.costs, boxes, run)
+                search.descend(run)
+            finally:
+                self._note_best(tables)
+            self.oracle.workspaces.release(place, search.workspace)
+
+    def _find_cheapest(self, sequence: CheapestSequence, run: Run) -> bool:
+        """Look for the cheapest under a cost that is a sum; whether that ended with a proof."""
+        boxes, proven = self.limit * sequence.wanted, True
+        for place, forest in enumerate(self.forests):
+            tables = sequence.prepare(build_change_tables(forest, self.costs, self.query, sequence.earlier))
+            search = CheapestSearch(forest, tables, self.oracle.workspaces.acquire(place, forest))
+            try:
+                ended, boxes = search.prove(self.query, self.costs, sequence, boxes, run)
             finally:  # the budget may end
-                self._note_best(search.tables)
+                self.best = next(iter(sequence.points), None)
             proven = proven and ended
-        for place, search in enumerate(searches):
             self.oracle.workspaces.release(place, search.workspace)
         return proven
 

@@ -93,6 +93,25 @@ def test_of_linear_gains_over_fine_grids_little_more_than_the_relaxation_is_paid
         assert answer.bound >= least - 1e-6
 
 
+def test_what_one_answer_took_is_not_taken_from_the_next():
+    """Each answer may take so much; what the cheapest is without earlier answers is known by then."""
+    rng = np.random.default_rng(2)
+    for _ in range(10):
+        some = [np.sort(rng.uniform(0.0, 1.0, (2, 6)), axis=1) for _ in range(8)]
+        choices = [FeatureChoices.select(*one, np.ones(6, dtype=np.bool_), True) for one in some]
+        need = 0.5 * sum(one.most for one in choices)
+        search, earlier, last = CheapestSum(choices, Need(need, need, refuse), "sum", 3, lambda: None), [], 0.0
+        for _ in range(3):
+            answer = search.find_next(earlier)
+            assert search.looked_at > 0
+            assert answer.assignment is not None, "there are many more"
+            assert not any(one <= answer.assignment.keys() for one in earlier)
+            assert last <= answer.bound <= answer.cost
+            earlier.append(frozenset(answer.assignment))
+            last = max(last, answer.bound)
+        assert answer.bound < answer.cost, "the limit was reached"
+
+
 def test_the_model_decides_what_is_in_doubt():
     options = np.array([1.0, 2.0]), np.array([1.0, 2.0]), np.ones(2, dtype=np.bool_)
     asked = []

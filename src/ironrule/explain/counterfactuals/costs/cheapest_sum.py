@@ -12,7 +12,8 @@ next one is one for all that is left. Where the largest part counts, it is enoug
 gains what it can for that much.
 
 A later answer must not change all the features of an earlier one. Where the cheapest would, one of these features
-after the other is kept as it is, and the cheapest of these cases is the answer.
+after the other is kept as it is, and the cheapest of these cases is the answer. What the cheapest is that leaves some
+features as they are does not depend on earlier answers, so it is kept for later ones.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -132,6 +133,7 @@ class CheapestSum:
     limit: int
     check: Callable[[], None]  # raises an exception when time is up
     looked_at: int = 0
+    solved: dict[frozenset[int], SumAnswer] = field(default_factory=dict)  # by the features that stay
 
     def find_next(self, earlier: Sequence[frozenset[int]]) -> SumAnswer:
         """The cheapest that changes all the features of no earlier one."""
@@ -139,7 +141,13 @@ class CheapestSum:
         return find_apart(self._solve, earlier, lambda: self.looked_at > self.limit)
 
     def _solve(self, staying: frozenset[int]) -> SumAnswer:
-        """The cheapest that leaves some features as they are."""
+        """The cheapest that leaves some features as they are, sought once."""
+        if staying not in self.solved:
+            self.solved[staying] = self._search(staying)
+        return self.solved[staying]
+
+    def _search(self, staying: frozenset[int]) -> SumAnswer:
+        """As :meth:`_solve`."""
         if not all(self.choices[j].stays for j in staying):
             return NO_ANSWER
         choices = [STAYING if j in staying else one for j, one in enumerate(self.choices)]
