@@ -179,32 +179,15 @@ def _list_constants(
     """The features that are compared with a finite number, a literal or one of the row, each with the number."""
     for left, right in _list_comparisons(constraint.formula):
         for side, other in ((left, right), (right, left)):
-            value = _find_constant(other, space, row)
+            value = constraint.find_constant(other, space, row)
             if side.kind == "feature" and value is not None:
                 yield space.features[space.index(side.value)], value
 
 
 def _list_comparisons(formula: FormulaNode) -> Iterator[tuple[FormulaNode, FormulaNode]]:
-    for node in _walk(formula):
+    for node in formula.walk():
         if node.kind == "compare":
             yield from pairwise(node.parts)
-
-
-def _find_constant(node: FormulaNode, space: CheckerSpace, row: Int32Array) -> float | None:
-    """The finite number that one side of a comparison stands for, if it is one."""
-    value = node.value if node.kind == "literal" else None
-    if node.kind == "row":
-        j = space.index(node.value)
-        value = space.features[j].value(int(row[j]))
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        return None
-    return value
-
-
-def _walk(node: FormulaNode) -> Iterator[FormulaNode]:
-    yield node
-    for part in node.parts:
-        yield from _walk(part)
 
 
 def list_stepped_numbers(prices: ChangePrices, most: int) -> dict[str, tuple[Any, ...]]:
@@ -361,13 +344,14 @@ def _require_plain_constraints(
     """
     for constraint in restrictions.constraints:
         for left, right in _list_comparisons(constraint.formula):
-            named = {space.index(one.value) for side in (left, right) for one in _walk(side) if one.kind == "feature"}
+            named = {space.index(one.value) for side in (left, right) for one in side.walk() if one.kind == "feature"}
             opened = [j for j in named if j in gaps and gaps[j].any()]
             if not opened:
                 continue
-            if sorted((left.kind, right.kind)) not in (["feature", "literal"], ["feature", "row"]):
+            other = left if right.kind == "feature" else right
+            if "feature" not in (left.kind, right.kind) or other.reads_point:
                 raise ClaimUndecided("a constraint ties a number to others, and may turn between two values of it")
-            constant = _find_constant(left if right.kind == "feature" else right, space, row)
+            constant = constraint.find_constant(other, space, row)
             values, several = np.array(space.features[opened[0]].values, dtype=np.float64), len(constraint.features) > 1
             if constant is None:
                 continue

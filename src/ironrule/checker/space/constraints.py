@@ -18,7 +18,7 @@ So a comparison with a missing value is false, as the language says, but between
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
 from functools import reduce
@@ -66,6 +66,17 @@ class FormulaNode(NamedTuple):
     value: Any
     place: int  # in the text
 
+    def walk(self) -> Iterator[FormulaNode]:
+        """It and all its parts."""
+        yield self
+        for part in self.parts:
+            yield from part.walk()
+
+    @property
+    def reads_point(self) -> bool:
+        """Whether it speaks of a feature of the point."""
+        return any(one.kind == "feature" for one in self.walk())
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointPredicate:
@@ -98,6 +109,18 @@ class ParsedConstraint:
         places = {feature.name: (place, feature) for place, feature in enumerate(space.features)}
         test = _Binder(self.text, places, row).bind(self.formula)
         return PointPredicate(tuple(sorted(places[name][0] for name in self.features)), test)
+
+    def find_constant(self, node: FormulaNode, space: CheckerSpace, row: IntegerArray) -> float | None:
+        """The finite number that a part of it stands for, whatever the point is; None if it is none."""
+        value = node.value if node.kind == "literal" else None
+        if node.kind == "row":
+            j = space.index(node.value)
+            value = space.features[j].value(int(row[j]))
+        if node.kind == "calculation" and not node.reads_point:
+            places = {feature.name: (place, feature) for place, feature in enumerate(space.features)}
+            with np.errstate(all="ignore"):
+                value = float(_Binder(self.text, places, row).bind_number(node)(row[None, :]))
+        return value if _is_number(value) and np.isfinite(value) else None
 
 
 def parse_constraint(text: str) -> ParsedConstraint:
