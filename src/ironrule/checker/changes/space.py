@@ -261,6 +261,7 @@ def build_problem(
         flag_feasible=_build_feasibility_test(space, tied),
         must_change=must_change,
         adds_up=prices.adds_up,
+        cuts_ranges=prices.claim.norm != "fewest" and not all(isinstance(one.bounds, SumBounds) for one in models),
     )
 
 
@@ -274,7 +275,7 @@ def build_bounds(
     from ironrule.checker.bounds.network_change_bounds import NetworkChangeBounds
 
     assert isinstance(model.bounds, NetworkBounds)
-    return NetworkChangeBounds(model.bounds, row)
+    return NetworkChangeBounds(model.bounds, row, tuple(code_costs), tuple(costs))
 
 
 def admits(predicates: Sequence[PointPredicate], points: Int32Array) -> BoolArray:

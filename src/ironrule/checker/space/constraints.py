@@ -120,7 +120,7 @@ class ParsedConstraint:
             places = {feature.name: (place, feature) for place, feature in enumerate(space.features)}
             with np.errstate(all="ignore"):
                 value = float(_Binder(self.text, places, row).bind_number(node)(row[None, :]))
-        return value if _is_number(value) and np.isfinite(value) else None
+        return value if _is_number(value) and np.isfinite(value or 0) else None
 
 
 def parse_constraint(text: str) -> ParsedConstraint:
