@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -179,15 +179,50 @@ def _list_constants(
     """The features that are compared with a finite number, a literal or one of the row, each with the number."""
     for left, right in _list_comparisons(constraint.formula):
         for side, other in ((left, right), (right, left)):
-            value = constraint.find_constant(other, space, row)
+            value = _find_constant(other, space, row)
             if side.kind == "feature" and value is not None:
                 yield space.features[space.index(side.value)], value
 
 
 def _list_comparisons(formula: FormulaNode) -> Iterator[tuple[FormulaNode, FormulaNode]]:
-    for node in formula.walk():
+    for node in _walk(formula):
         if node.kind == "compare":
             yield from pairwise(node.parts)
+
+
+def _find_constant(node: FormulaNode, space: CheckerSpace, row: Int32Array) -> float | None:
+    """The finite number that one side of a comparison stands for, whatever the point is; None if it is none."""
+    value = node.value if node.kind == "literal" else None
+    if node.kind == "row":
+        j = space.index(node.value)
+        value = space.features[j].value(int(row[j]))
+    if node.kind == "calculation" and not _reads_point(node):
+        value = _calculate(node, space, row)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    return value
+
+
+def _calculate(node: FormulaNode, space: CheckerSpace, row: Int32Array) -> float:
+    """What is calculated from the row, in the arithmetic of constraints, to the last bit; missing is no number."""
+    from ironrule.checker.space.constraints import apply_arithmetic
+
+    if node.kind != "calculation":
+        value = _find_constant(node, space, row)
+        return math.nan if value is None else float(value)
+    first, *others = (np.float64(_calculate(part, space, row)) for part in node.parts)
+    with np.errstate(all="ignore"):
+        return float(reduce(apply_arithmetic, zip(node.value, others, strict=True), first))
+
+
+def _walk(node: FormulaNode) -> Iterator[FormulaNode]:
+    yield node
+    for part in node.parts:
+        yield from _walk(part)
+
+
+def _reads_point(node: FormulaNode) -> bool:
+    return any(part.kind == "feature" for part in _walk(node))
 
 
 def list_stepped_numbers(prices: ChangePrices, most: int) -> dict[str, tuple[Any, ...]]:
@@ -345,14 +380,14 @@ def _require_plain_constraints(
     """
     for constraint in restrictions.constraints:
         for left, right in _list_comparisons(constraint.formula):
-            named = {space.index(one.value) for side in (left, right) for one in side.walk() if one.kind == "feature"}
+            named = {space.index(one.value) for side in (left, right) for one in _walk(side) if one.kind == "feature"}
             opened = [j for j in named if j in gaps and gaps[j].any()]
             if not opened:
                 continue
             other = left if right.kind == "feature" else right
-            if "feature" not in (left.kind, right.kind) or other.reads_point:
+            if "feature" not in (left.kind, right.kind) or _reads_point(other):
                 raise ClaimUndecided("a constraint ties a number to others, and may turn between two values of it")
-            constant = constraint.find_constant(other, space, row)
+            constant = _find_constant(other, space, row)
             values, several = np.array(space.features[opened[0]].values, dtype=np.float64), len(constraint.features) > 1
             if constant is None:
                 continue

@@ -18,7 +18,7 @@ So a comparison with a missing value is false, as the language says, but between
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
 from functools import reduce
@@ -66,17 +66,6 @@ class FormulaNode(NamedTuple):
     value: Any
     place: int  # in the text
 
-    def walk(self) -> Iterator[FormulaNode]:
-        """It and all its parts."""
-        yield self
-        for part in self.parts:
-            yield from part.walk()
-
-    @property
-    def reads_point(self) -> bool:
-        """Whether it speaks of a feature of the point."""
-        return any(one.kind == "feature" for one in self.walk())
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointPredicate:
@@ -109,18 +98,6 @@ class ParsedConstraint:
         places = {feature.name: (place, feature) for place, feature in enumerate(space.features)}
         test = _Binder(self.text, places, row).bind(self.formula)
         return PointPredicate(tuple(sorted(places[name][0] for name in self.features)), test)
-
-    def find_constant(self, node: FormulaNode, space: CheckerSpace, row: IntegerArray) -> float | None:
-        """The finite number that a part of it stands for, whatever the point is; None if it is none."""
-        value = node.value if node.kind == "literal" else None
-        if node.kind == "row":
-            j = space.index(node.value)
-            value = space.features[j].value(int(row[j]))
-        if node.kind == "calculation" and not node.reads_point:
-            places = {feature.name: (place, feature) for place, feature in enumerate(space.features)}
-            with np.errstate(all="ignore"):
-                value = float(_Binder(self.text, places, row).bind_number(node)(row[None, :]))
-        return value if _is_number(value) and np.isfinite(value or 0) else None
 
 
 def parse_constraint(text: str) -> ParsedConstraint:
@@ -359,7 +336,7 @@ class _Binder:
         if node.kind == "calculation":
             first, *others = map(self.bind_number, node.parts)
             steps = list(zip(node.value, others, strict=True))
-            return lambda points: reduce(_apply_arithmetic, ((how, step(points)) for how, step in steps), first(points))
+            return lambda points: reduce(apply_arithmetic, ((how, step(points)) for how, step in steps), first(points))
         for value in self.list_values(node):
             if not _is_number(value) or not _fits_float(value):  # a rounded one would compare wrongly
                 expected = "expected a number or a numeric feature, exact as a 64-bit float as all up to 2**53 are"
@@ -426,7 +403,7 @@ def _fits_float(value: int | float) -> bool:
         return False
 
 
-def _apply_arithmetic(result: Any, step: tuple[str, Any]) -> Any:
+def apply_arithmetic(result: Any, step: tuple[str, Any]) -> Any:
     """One step of arithmetic; division by zero gives no value."""
     how, number = step
     number = np.where(number == 0, np.nan, number) if how == "/" else number
