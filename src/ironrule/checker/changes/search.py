@@ -249,16 +249,16 @@ class ChangeSearch:
         decided, single = here.status != UNDECIDED, here.low == here.high
         ready = np.flatnonzero((single | ~decided).all(axis=1) & ((gains <= 0) | decided).all(axis=1))
         points = np.empty((len(ready), len(self.problem.atoms)), dtype=np.int32)
+        gaps = np.zeros(len(ready), dtype=np.bool_)
         for j, atoms in enumerate(self.problem.atoms):
             chosen = np.where(decided[ready, j], here.low[ready, j], atoms.own)
-            points[:, j] = atoms.codes[chosen]
-        gaps = (points < 0).any(axis=1)
+            points[:, j], gaps = atoms.cheapest[chosen], gaps | atoms.is_gap[chosen]
         for row in ready[gaps & decided[ready].all(axis=1)][:MAX_OPEN_PIECES]:
             for j, atoms in enumerate(self.problem.atoms):
-                if atoms.codes[here.low[row, j]] < 0:
+                if atoms.is_gap[here.low[row, j]]:
                     self.open_gaps.add((j, int(here.low[row, j])))
-        known = np.flatnonzero(~gaps)
-        known = known[self.problem.admits(points[known])] if len(known) else known
+        # of a gap its end that costs less is asked about: that is no proof, but a cheaper one if the model desires it
+        known = np.flatnonzero(self.problem.admits(points)) if len(points) else np.arange(0)
         found = known[self.problem.decide(points[known])] if len(known) else known
         if len(found):
             return here, gains, points[found[0]]
