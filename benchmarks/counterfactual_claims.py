@@ -47,8 +47,19 @@ MODELS: dict[str, Callable[[], Any]] = {
     "boosted": lambda: GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0),
     "forest": lambda: RandomForestClassifier(6, max_depth=4, random_state=0),
 }
+NETWORKS: dict[str, Callable[[], Any]] = {  # for --models
+    "wider network": lambda: _build_network((10,), "relu"),
+    "deeper network": lambda: _build_network((6, 4), "relu"),
+    "tanh network": lambda: _build_network((5,), "tanh"),
+    "logistic network": lambda: _build_network((6,), "logistic"),
+}
 ATTACKS = 40_000  # points against each confirmed document
 SLACK = 1e-5  # of a cost: rounding that the checker does not look at, and more
+
+
+def _build_network(sizes: tuple[int, ...], activation: Any) -> Any:
+    network = MLPClassifier(sizes, activation=activation, solver="lbfgs", max_iter=60, random_state=0)
+    return make_pipeline(StandardScaler(), network)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,11 +130,14 @@ RESTRICTIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "cf.x1 <= 2.25": lambda points, _: points[:, 1] <= 2.25,
     "cf.x2 == x.x2": lambda points, row: points[:, 2] == row[2],
     "if cf.x0 > x.x0 then cf.x1 == x.x1": lambda points, row: (points[:, 0] <= row[0]) | (points[:, 1] == row[1]),
+    "cf.x1 == x.x1 or cf.x1 >= x.x1 + 0.75 or cf.x1 <= x.x1 - 0.75": lambda points, row: (
+        (points[:, 1] == row[1]) | (points[:, 1] >= row[1] + 0.75) | (points[:, 1] <= row[1] - 0.75)
+    ),
 }
 
 
-def draw_setting(seed: int) -> Setting | None:
-    """A setting; None where the model denies no row or gives it to all."""
+def draw_setting(seed: int, chosen: list[str] | None = None) -> Setting | None:
+    """A setting, with one of the chosen models; None where the model denies no row or gives it to all."""
     rng = np.random.default_rng(seed)
     width = int(rng.integers(3, 6))
     table = rng.normal(size=(80, width)) * rng.uniform(0.5, 20, size=width) + rng.normal(size=width)
@@ -132,10 +146,10 @@ def draw_setting(seed: int) -> Setting | None:
     slopes = rng.normal(size=width)
     scores = ((table - table.mean(axis=0)) / table.std(axis=0)) @ slopes + rng.normal(size=80) / 3
     classes = (scores > np.quantile(scores, 0.6)).astype(int)
-    name = str(rng.choice(list(MODELS), p=[0.25, 0.2, 0.15, 0.2, 0.1, 0.1]))
+    name = str(rng.choice(chosen or list(MODELS), p=None if chosen else [0.25, 0.2, 0.15, 0.2, 0.1, 0.1]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # any network will do
-        model = MODELS[name]().fit(table, classes)
+        model = (MODELS | NETWORKS)[name]().fit(table, classes)
         further = LogisticRegression().fit(table[::2], classes[::2])
     asked: dict[str, Any] = {}
     kind = rng.random()
@@ -143,7 +157,7 @@ def draw_setting(seed: int) -> Setting | None:
         asked["margin"] = 0.1
     elif kind < 0.35:
         asked["target"] = Target(above=0.55, at_most=0.8)
-    elif kind < 0.45 and name != "network":
+    elif kind < 0.45 and "network" not in name:
         asked["models"] = [further]
     if rng.random() < 0.3:
         asked["constraints"] = [str(one) for one in rng.choice(list(RESTRICTIONS), 2, replace=False)]
@@ -252,6 +266,7 @@ def main() -> int:
     parser.add_argument("--settings", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--models", nargs="+", choices=[*MODELS, *NETWORKS], help="instead of six of all kinds")
     parser.add_argument("--only-true", action="store_true", help="forge nothing")
     parser.add_argument("--print-undecided", action="store_true")
     options = parser.parse_args()
@@ -259,7 +274,7 @@ def main() -> int:
     forged: dict[str, Counter[str]] = defaultdict(Counter)
     wrong, checking = 0, 0.0
     for seed in range(options.seed, options.seed + options.settings):
-        setting, rng = draw_setting(seed), np.random.default_rng(seed + 10**6)
+        setting, rng = draw_setting(seed, options.models), np.random.default_rng(seed + 10**6)
         if setting is None:
             continue
         try:

@@ -158,7 +158,7 @@ def test_suggested_changes_are_the_nearest_within_their_limits() -> None:
     status, sentence = find({"counterfactuals": [], "complete": True})
     assert (status, "there is another one" in sentence) == ("undecided", True)
     moved = changes["counterfactuals"][0]["changes"][0]["feature"]
-    status, sentence = find({"limits": {**changes["limits"], moved: {"moves": [], "reason": "fixed"}}})
+    status, sentence = find({"limits": {**changes["limits"], moved: {"moves": [], "reason": "immutable"}}})
     assert (status, "must satisfy the constraints" in sentence) == ("fails", True)
     assert find({"counterfactuals": [write_changes(row, more[0])], "proven": False})[1].endswith("is not claimed")
 

@@ -335,19 +335,41 @@ class SumChangeBounds:
             spare = np.maximum(enough - least, LEAST_SPARE * np.abs(enough - sum(own for _, _, own in terms)))
             each = (spare / (2 * len(terms)))[:, None]
             for j, adds, _ in terms:
-                inside = changes.pieces.sets[j][rows[:, j]]
-                loose, exact = (
-                    np.where(
-                        inside & np.isfinite(costs), adds - price[:, None] * np.minimum(costs, LARGE_COST), -np.inf
-                    )
-                    for costs in (self.code_costs[j], affordable[j])
+                counts[j] = np.maximum(
+                    counts[j],
+                    count_loose_parts(
+                        adds,
+                        changes.pieces.sets[j][rows[:, j]],
+                        price,
+                        loose=self.code_costs[j],
+                        exact=affordable[j],
+                        each=each,
+                    ),
                 )
-                best = exact.max(axis=1, keepdims=True)
-                known = np.where(np.isfinite(exact), exact, best)
-                with np.errstate(invalid="ignore"):
-                    parts = np.where(loose > best + each, (loose - known) / each, 0.0)
-                counts[j] = np.maximum(counts[j], np.nan_to_num(parts, posinf=0.0).max(axis=0, initial=0.0))
         return counts
+
+
+def count_loose_parts(
+    adds: Float64Array,
+    inside: BoolArray,
+    price: Float64Array,
+    *,
+    loose: Float64Array,
+    exact: Float64Array,
+    each: Float64Array,
+) -> Float64Array:
+    """Into how many parts the gap beside each code is to be cut so that, at a price for every piece, the numbers in it
+    add no more than by ``each`` beyond what codes add at their exact costs.
+    """
+    loosely, exactly = (
+        np.where(inside & np.isfinite(costs), adds - price[:, None] * np.minimum(costs, LARGE_COST), -np.inf)
+        for costs in (loose, exact)
+    )
+    best = exactly.max(axis=1, keepdims=True)
+    known = np.where(np.isfinite(exactly), exactly, best)
+    with np.errstate(invalid="ignore"):
+        parts = np.where(loosely > best + each, (loosely - known) / each, 0.0)
+    return np.asarray(np.nan_to_num(parts, posinf=0.0).max(axis=0, initial=0.0))
 
 
 def _list_prices(margin: ChangeableMargin, terms: Sequence[OwnTerm], limit: float) -> Float64Array:

@@ -22,13 +22,14 @@ STAYS, UNDECIDED, CHANGES = 0, 1, 2  # what is known of a feature in a piece
 class FeatureAtoms:
     """The atoms of one feature: their least costs, ``own`` the row's.
 
-    ``codes`` has the cheapest code of each atom, -1 for a gap; ``begins`` its first code, or the one before the gap.
+    ``cheapest`` has the cheapest code of each atom, for a gap that of its ends; ``begins`` its first code, or the one
+    before the gap.
     Every code stands for the atoms from ``first`` to ``last``; for none where these do not rise. ``below`` and
     ``above`` are the least costs up to, and from, an atom.
     """
 
     costs: Float64Array
-    codes: IntpArray
+    cheapest: IntpArray
     begins: IntpArray
     is_gap: BoolArray
     own: int
@@ -83,7 +84,8 @@ class FeatureAtoms:
         first[first < 0] = len(firsts)
         return cls(
             costs=least,
-            codes=np.where(cheapest % 2 == 0, cheapest // 2, -1),
+            # a gap costs what the end of it does that is nearer to the row's own
+            cheapest=cheapest // 2 + ((cheapest % 2 == 1) & (cheapest // 2 < own)),
             begins=firsts // 2,
             is_gap=firsts % 2 == 1,
             own=int(of_code[own]),

@@ -10,8 +10,10 @@ A piece is closed
    :mod:`~ironrule.checker.bounds.change_bounds` show that no point of it does.
 
 An open piece is cut: the undecided feature that may gain most changes, or stays; where all are decided, the feature
-with most atoms is cut in the middle. Of a piece that is a single point the model itself is asked. What is a single
-combination of values and gaps, and is not closed, is left open: nothing is proven then.
+with most atoms is cut in the middle. For a network, unless changes are counted, the atoms of the feature that moves its
+bound most are cut at once: most cheap changes are small ones of many features. Of a piece that is a single point the
+model itself is asked. What is a single combination of values and gaps, and is not closed, is left open: nothing is
+proven then.
 
 Nothing here rests on what a search has found: the limit alone comes from the document.
 """
@@ -41,7 +43,8 @@ class CheaperChangeProblem(NamedTuple):
 
     ``bounds`` has one entry for every condition that a counterfactual must meet; ``decide`` asks the models themselves
     about points that may be chosen, ``admits`` says which may. ``must_change`` are features whose own value may not
-    stay. With ``adds_up`` costs are added up, else the largest counts.
+    stay. With ``adds_up`` costs are added up, else the largest counts. With ``cuts_ranges`` atoms are halved before it
+    is decided whether their feature changes.
     """
 
     atoms: tuple[FeatureAtoms, ...]
@@ -51,6 +54,7 @@ class CheaperChangeProblem(NamedTuple):
     flag_feasible: PieceTest | None
     must_change: BoolArray
     adds_up: bool = True
+    cuts_ranges: bool = False
 
 
 class ChangeFrontier(NamedTuple):
@@ -154,7 +158,7 @@ class ChangeSearch:
         rows = np.flatnonzero(~closed)
         here, gains = here.select(rows), gains[rows]
         here, gains, cheaper = self._settle_points(here, gains)
-        return _cut(here, gains, self.problem.atoms), cheaper
+        return self._cut(here, gains), cheaper
 
     def _leave_out_expensive(self, here: ChangeFrontier) -> tuple[ChangeFrontier, Float64Array, Float64Array]:
         """The pieces without what cannot be paid, those that are left; what changes cost in them, and what is left."""
@@ -210,6 +214,32 @@ class ChangeSearch:
         limit = self.limit if self.problem.adds_up else np.inf
         return ChangePieces(Pieces(tuple(sets), rows), here.status == UNDECIDED, costs, left, limit)
 
+    def _cut(self, here: ChangeFrontier, gains: Float64Array) -> ChangeFrontier:
+        """Every piece in two: of one feature it is decided whether it changes, or its atoms are halved."""
+        if not len(here):
+            return here
+        rows, own = np.arange(len(here)), np.array([one.own for one in self.problem.atoms])
+        halves = here.high > here.low
+        if not self.problem.cuts_ranges:
+            halves &= here.status == CHANGES
+        by_gain = np.where(halves if self.problem.cuts_ranges else here.status == UNDECIDED, gains, -1.0)
+        wide = np.where(halves, here.high - here.low, 0)
+        choose = (by_gain.max(axis=1) > 0) | (wide.max(axis=1) == 0)
+        feature = np.where(choose, by_gain.argmax(axis=1), wide.argmax(axis=1))
+        first, second = here.copy(), here.copy()
+        decided = ~halves[rows, feature]
+        first.status[rows[decided], feature[decided]] = STAYS
+        second.status[rows[decided], feature[decided]] = CHANGES
+        halved = np.flatnonzero(~decided)
+        places = feature[halved]
+        low, high, own = here.low[halved, places], here.high[halved, places], own[places]
+        middle = np.where((low < own) & (own < high), own, (low + high) // 2)
+        first.high[halved, places], second.low[halved, places] = middle, middle + 1
+        for part in (first, second):  # without the row's own atom the feature changes
+            moved = (part.low[halved, places] > own) | (part.high[halved, places] < own)
+            part.status[halved[moved], places[moved]] = CHANGES
+        return join_frontiers([first, second])
+
     def _settle_points(
         self, here: ChangeFrontier, gains: Float64Array
     ) -> tuple[ChangeFrontier, Float64Array, Int32Array | None]:
@@ -219,16 +249,16 @@ class ChangeSearch:
         decided, single = here.status != UNDECIDED, here.low == here.high
         ready = np.flatnonzero((single | ~decided).all(axis=1) & ((gains <= 0) | decided).all(axis=1))
         points = np.empty((len(ready), len(self.problem.atoms)), dtype=np.int32)
+        gaps = np.zeros(len(ready), dtype=np.bool_)
         for j, atoms in enumerate(self.problem.atoms):
             chosen = np.where(decided[ready, j], here.low[ready, j], atoms.own)
-            points[:, j] = atoms.codes[chosen]
-        gaps = (points < 0).any(axis=1)
+            points[:, j], gaps = atoms.cheapest[chosen], gaps | atoms.is_gap[chosen]
         for row in ready[gaps & decided[ready].all(axis=1)][:MAX_OPEN_PIECES]:
             for j, atoms in enumerate(self.problem.atoms):
-                if atoms.codes[here.low[row, j]] < 0:
+                if atoms.is_gap[here.low[row, j]]:
                     self.open_gaps.add((j, int(here.low[row, j])))
-        known = np.flatnonzero(~gaps)
-        known = known[self.problem.admits(points[known])] if len(known) else known
+        # of a gap its end that costs less is asked about: that is no proof, but a cheaper one if the model desires it
+        known = np.flatnonzero(self.problem.admits(points)) if len(points) else np.arange(0)
         found = known[self.problem.decide(points[known])] if len(known) else known
         if len(found):
             return here, gains, points[found[0]]
@@ -245,24 +275,3 @@ def _choose_gaps(atoms: FeatureAtoms, counts: Float64Array) -> Iterator[tuple[in
         behind = gap_costs[code] <= gap_costs[code - 1]  # the last entry stands for a gap before the first code
         if np.isfinite(gap_costs[code if behind else code - 1]):
             yield code if behind else code - 1, int(min(counts[code], MOST_PARTS))
-
-
-def _cut(here: ChangeFrontier, gains: Float64Array, atoms: Sequence[FeatureAtoms]) -> ChangeFrontier:
-    """Every piece in two."""
-    if not len(here):
-        return here
-    undecided = here.status == UNDECIDED
-    wide = np.where(here.status == CHANGES, here.high - here.low, 0)
-    by_gain = np.where(undecided, gains, -1.0)
-    choose = (by_gain.max(axis=1) > 0) | (wide.max(axis=1) == 0)
-    feature = np.where(choose, by_gain.argmax(axis=1), wide.argmax(axis=1))
-    rows, first, second = np.arange(len(here)), here.copy(), here.copy()
-    first.status[rows[choose], feature[choose]] = STAYS
-    second.status[rows[choose], feature[choose]] = CHANGES
-    halved = np.flatnonzero(~choose)
-    places = feature[halved]
-    low, high = here.low[halved, places], here.high[halved, places]
-    own = np.array([one.own for one in atoms])[places]
-    middle = np.where((low < own) & (own < high), own, (low + high) // 2)
-    first.high[halved, places], second.low[halved, places] = middle, middle + 1
-    return join_frontiers([first, second])

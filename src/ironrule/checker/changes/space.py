@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -191,20 +191,38 @@ def _list_comparisons(formula: FormulaNode) -> Iterator[tuple[FormulaNode, Formu
 
 
 def _find_constant(node: FormulaNode, space: CheckerSpace, row: Int32Array) -> float | None:
-    """The finite number that one side of a comparison stands for, if it is one."""
+    """The finite number that one side of a comparison stands for, whatever the point is; None if it is none."""
     value = node.value if node.kind == "literal" else None
     if node.kind == "row":
         j = space.index(node.value)
         value = space.features[j].value(int(row[j]))
+    if node.kind == "calculation" and not _reads_point(node):
+        value = _calculate(node, space, row)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
     return value
+
+
+def _calculate(node: FormulaNode, space: CheckerSpace, row: Int32Array) -> float:
+    """What is calculated from the row, in the arithmetic of constraints, to the last bit; missing is no number."""
+    from ironrule.checker.space.constraints import apply_arithmetic
+
+    if node.kind != "calculation":
+        value = _find_constant(node, space, row)
+        return math.nan if value is None else float(value)
+    first, *others = (np.float64(_calculate(part, space, row)) for part in node.parts)
+    with np.errstate(all="ignore"):
+        return float(reduce(apply_arithmetic, zip(node.value, others, strict=True), first))
 
 
 def _walk(node: FormulaNode) -> Iterator[FormulaNode]:
     yield node
     for part in node.parts:
         yield from _walk(part)
+
+
+def _reads_point(node: FormulaNode) -> bool:
+    return any(part.kind == "feature" for part in _walk(node))
 
 
 def list_stepped_numbers(prices: ChangePrices, most: int) -> dict[str, tuple[Any, ...]]:
@@ -278,6 +296,7 @@ def build_problem(
         flag_feasible=_build_feasibility_test(space, tied),
         must_change=must_change,
         adds_up=prices.adds_up,
+        cuts_ranges=prices.claim.norm != "fewest" and not all(isinstance(one.bounds, SumBounds) for one in models),
     )
 
 
@@ -291,7 +310,7 @@ def build_bounds(
     from ironrule.checker.bounds.network_change_bounds import NetworkChangeBounds
 
     assert isinstance(model.bounds, NetworkBounds)
-    return NetworkChangeBounds(model.bounds, row)
+    return NetworkChangeBounds(model.bounds, row, tuple(code_costs), tuple(costs))
 
 
 def admits(predicates: Sequence[PointPredicate], points: Int32Array) -> BoolArray:
@@ -365,9 +384,10 @@ def _require_plain_constraints(
             opened = [j for j in named if j in gaps and gaps[j].any()]
             if not opened:
                 continue
-            if sorted((left.kind, right.kind)) not in (["feature", "literal"], ["feature", "row"]):
+            other = left if right.kind == "feature" else right
+            if "feature" not in (left.kind, right.kind) or _reads_point(other):
                 raise ClaimUndecided("a constraint ties a number to others, and may turn between two values of it")
-            constant = _find_constant(left if right.kind == "feature" else right, space, row)
+            constant = _find_constant(other, space, row)
             values, several = np.array(space.features[opened[0]].values, dtype=np.float64), len(constraint.features) > 1
             if constant is None:
                 continue

@@ -9,9 +9,10 @@ and a nearer one that is found may be forbidden by one of those. Then nothing ca
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ironrule.checker.changes.claims import CallersMeaning
 from ironrule.checker.changes.costs import DEFAULT_COST
@@ -23,7 +24,16 @@ from ironrule.checker.scope import UserInputs
 from ironrule.checker.space.space import CheckerSpace, parse_constraints
 from ironrule.errors import ConstraintError
 
+if TYPE_CHECKING:
+    from ironrule.checker.space.constraints import FormulaNode
+
 SIGNS = {(): "==", ("rise",): ">=", ("fall",): "<="}
+MOVES = {"may only rise": ["rise"], "may only fall": ["fall"], None: ["rise", "fall"]}  # others: none
+WORDS = re.compile(
+    r"(?P<moves>immutable|protected|may not change|may only rise|may only fall)? ?"
+    r"(by at least (?P<step>[0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?))?( by its name| by the data)?"
+)
+STEP_TOLERANCE = 1e-6  # of a least step that is no whole number: the constraint leaves that much to rounding
 
 
 def check_nearest_changes(document: ExplanationDocument, inputs: UserInputs, cache: dict[str, Any]) -> str:
@@ -32,6 +42,7 @@ def check_nearest_changes(document: ExplanationDocument, inputs: UserInputs, cac
     """
     changes, nearer = document.changes, None
     assert changes is not None
+    _check_words(changes)
     try:
         checker = _build_checker(document, changes, inputs, cache)
         checker.check_points()
@@ -88,6 +99,36 @@ def _build_checker(
     # suggestions are of the first model by itself; who read it is said of the rule alone, so no reading is borrowed
     alone = replace(inputs, models=inputs.models[:1], allow_shared_reading=False)
     return CounterfactualsChecker.build(asked, alone, CallersMeaning(None, None, False, cache))
+
+
+def _check_words(changes: ChangesClaim) -> None:
+    """Raise ClaimFailed unless the words for every limit say how a feature may move, and no least step but that of a
+    constraint.
+    """
+    try:
+        named = [_drop_places(one.formula) for one in parse_constraints(changes.constraints)]
+        for name, limit in changes.limits.items():
+            said = WORDS.fullmatch(limit["reason"])
+            right = said is not None and MOVES.get(said["moves"], []) == list(limit["moves"])
+            if said is not None and said["step"] is not None:
+                (step,) = parse_constraints((_write_step(name, said["step"]),))
+                right &= _drop_places(step.formula) in named
+            if not right:
+                raise ClaimFailed(f"what limits {name!r} must be named as it is, but is said to be {limit['reason']!r}")
+    except ConstraintError as error:
+        raise ClaimFailed(f"the constraints on changes cannot be read: {error.statement}") from None
+
+
+def _write_step(feature: str, words: str) -> str:
+    """A least step as a constraint: equal to the row's value, or so far above or below."""
+    step = int(words) if words.isdigit() else float(words) * (1 - STEP_TOLERANCE)
+    name = json.dumps(feature, ensure_ascii=False)
+    return f"cf[{name}] == x[{name}] or cf[{name}] >= x[{name}] + {step!r} or cf[{name}] <= x[{name}] - {step!r}"
+
+
+def _drop_places(node: FormulaNode) -> FormulaNode:
+    """A formula without where its parts stand in the text."""
+    return node._replace(parts=tuple(map(_drop_places, node.parts)), place=0)
 
 
 def _list_limits(changes: ChangesClaim, space: CheckerSpace) -> Iterator[str]:

@@ -336,7 +336,7 @@ class _Binder:
         if node.kind == "calculation":
             first, *others = map(self.bind_number, node.parts)
             steps = list(zip(node.value, others, strict=True))
-            return lambda points: reduce(_apply_arithmetic, ((how, step(points)) for how, step in steps), first(points))
+            return lambda points: reduce(apply_arithmetic, ((how, step(points)) for how, step in steps), first(points))
         for value in self.list_values(node):
             if not _is_number(value) or not _fits_float(value):  # a rounded one would compare wrongly
                 expected = "expected a number or a numeric feature, exact as a 64-bit float as all up to 2**53 are"
@@ -403,7 +403,7 @@ def _fits_float(value: int | float) -> bool:
         return False
 
 
-def _apply_arithmetic(result: Any, step: tuple[str, Any]) -> Any:
+def apply_arithmetic(result: Any, step: tuple[str, Any]) -> Any:
     """One step of arithmetic; division by zero gives no value."""
     how, number = step
     number = np.where(number == 0, np.nan, number) if how == "/" else number

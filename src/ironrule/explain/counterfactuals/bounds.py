@@ -7,7 +7,7 @@ between open. Where its bound is itself a value of the domain, it holds there at
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ironrule.explain.context import ExplainerContext, decide_row
@@ -31,11 +31,11 @@ def extend_to_bounds(context: ExplainerContext, row: Any, bounds: Iterable[tuple
     return context
 
 
-def extend_to_constants(context: ExplainerContext, row: Any, limits: Iterable[Constraint]) -> ExplainerContext:
+def extend_to_constants(context: ExplainerContext, row: Any, limits: Sequence[Constraint]) -> ExplainerContext:
     """The context whose intervals have the numbers that constraints on changes name, with those next to them, where the
     constraints may hold between two values and not at both; features of constraints must be searched (``reduced``).
     """
-    if context.gaps is None:
+    if context.gaps is None or not limits:
         return context
     features, instance = context.reduced.space.features, context.reduced.reduce(decide_row(context, row)[0])
     numbers: dict[str, set[Value]] = {}

@@ -167,12 +167,11 @@ def extend_to_options(
     context: ExplainerContext, row: Any, options: SearchOptions, changes: ChangeOptions
 ) -> ExplainerContext:
     """The context that searches all features that are named, and whose intervals have the numbers that steps lead to,
-    and those that the given constraints name.
+    and those that constraints name, the least steps of roles among them.
     """
     names, limits = changes.names or (), list_limits(context, changes)
     context = extend_to_named(extend_to_steps(context, row, changes.cost), options, limits, names)
-    given = list_changing_constraints(context, changes)
-    return extend_to_named(extend_to_constants(context, row, given), options, limits, names)
+    return extend_to_named(extend_to_constants(context, row, limits), options, limits, names)
 
 
 def extend_to_steps(context: ExplainerContext, row: Any, cost: Cost) -> ExplainerContext:

@@ -18,6 +18,7 @@ from ironrule.backends.nearest import NearestCounterfactuals
 from ironrule.errors import ConstraintError, ModelError
 from ironrule.explain.context import EncodedRow, ExplainerContext
 from ironrule.explain.counterfactuals.additive import find_additive_changes
+from ironrule.explain.counterfactuals.bounds import extend_to_constants
 from ironrule.explain.counterfactuals.changed_rows import require_rows_desired
 from ironrule.explain.counterfactuals.costs.row_cost import check_cost_names, list_price_constraints
 from ironrule.explain.counterfactuals.find import find_counterfactuals
@@ -147,12 +148,15 @@ def add_changes(
     """The explanation with suggested changes, which are found when they are first read."""
     check_cost_names(context.space, cost)
     context, row = extend_to_row(context, dict(explanation.instance))
-    instance, seed = context.space.encode_row(row, ignore=context.table.names), explanation.statistics.seed
-    seconds = parse_budget(budget).seconds
+    seed, seconds = explanation.statistics.seed, parse_budget(budget).seconds
     constraints = tuple(map(str, context.change_constraints))
-    lazy = LazyValue(
-        lambda: replace(
-            suggest_changes(context, instance, k, seed, seconds=seconds, cost=cost), constraints=constraints
+
+    def suggest() -> SuggestedChanges:
+        # so that proofs hold between the values where a least step of a role ends between two of them
+        wider = extend_to_constants(context, row, _select_kept(context, context.change_constraints))
+        instance = wider.space.encode_row(row, ignore=wider.table.names)
+        return replace(
+            suggest_changes(wider, instance, k, seed, seconds=seconds, cost=cost), constraints=constraints
         )
-    )
-    return replace(explanation, lazy_changes=lazy)
+
+    return replace(explanation, lazy_changes=LazyValue(suggest))
