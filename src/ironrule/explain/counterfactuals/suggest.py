@@ -155,8 +155,6 @@ def add_changes(
         # so that proofs hold between the values where a least step of a role ends between two of them
         wider = extend_to_constants(context, row, _select_kept(context, context.change_constraints))
         instance = wider.space.encode_row(row, ignore=wider.table.names)
-        return replace(
-            suggest_changes(wider, instance, k, seed, seconds=seconds, cost=cost), constraints=constraints
-        )
+        return replace(suggest_changes(wider, instance, k, seed, seconds=seconds, cost=cost), constraints=constraints)
 
     return replace(explanation, lazy_changes=LazyValue(suggest))
