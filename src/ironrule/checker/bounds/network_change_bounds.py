@@ -36,6 +36,7 @@ from ironrule.checker.bounds.change_bounds import (
 from ironrule.checker.bounds.network_bounds import AlternativeMargins, NetworkBounds
 
 RATES = 12  # tangents between the best and the worst rate of a column
+SMALLEST_RATE = 1e-100  # with its inverse: no arithmetic with rates between them overflows
 LEAST_SPARE = 0.01  # of what features can gain together: numbers are put no closer than for so much to spare
 
 
@@ -66,7 +67,8 @@ class ColumnTangents:
         for sign in (1.0, -1.0):
             moved = (sign * (values - own) > 0) & (costs > 0) & np.isfinite(costs)
             each = sign * (values[moved] - own) / costs[moved] if moved.any() else np.ones(1)
-            least, most = each.min(), max(each.max(), 1.5 * each.min())
+            most = np.clip(each.max(), SMALLEST_RATE, 1.0 / SMALLEST_RATE)
+            least = np.clip(each.min(), 1e-9 * most, most / 1.5)
             rates.append(np.array([8.0 * most, *np.geomspace(most, least, RATES), 0.5 * least, 0.0]))
             known = np.isfinite(costs)
             table = [np.where(known, sign * values - rates[-1][:, None] * np.where(known, costs, 0.0), -np.inf)]
