@@ -95,7 +95,7 @@ def test_what_is_nearest_is_confirmed_and_what_is_dearer_never_is(name: str, nor
     document = rewrite(document, proven=True, resolution=resolution)
     told = checker.check(document)
     assert (told.status != "undecided", told.reading) == (True, "own"), str(told)
-    near = row + rng.uniform(-1.2, 1.2, size=(40_000, 3)) * claimed * lengths * rng.integers(0, 2, size=(40_000, 3))
+    near = row + rng.uniform(-1.5, 1.5, size=(40_000, 3)) * claimed * lengths * rng.integers(0, 2, size=(40_000, 3))
     near = np.clip(near, table.min(axis=0), table.max(axis=0))
     good = near[model.predict(near) == 1]
     assert told.status == "refuted" or (measure(good) >= claimed - resolution - 1e-6).all()
@@ -103,21 +103,3 @@ def test_what_is_nearest_is_confirmed_and_what_is_dearer_never_is(name: str, nor
     told = checker.check(rewrite(document, counterfactuals=[write_changes(row, dearer[0])], resolution=0.0))
     assert told.status == "refuted", str(told)
     assert checker.check(rewrite(document, counterfactuals=[])).status == "refuted"
-
-
-@pytest.mark.parametrize("norm", ["l1", "linf"])
-def test_many_numbers_that_may_change_are_decided(norm: Any) -> None:
-    """A cheap change of each of seven numbers; the claim is as fine as the tenth part of the cost."""
-    model, table, row = build_network("relu", 7, 1)
-    lengths, order = np.ptp(table, axis=0), {"l1": 1, "l2": 2, "linf": math.inf}[norm]
-    found = Explainer(model, table).counterfactuals(row, k=1, cost=Cost(norm), progress=False, budget=2_000)
-    document, checker = json.loads(found.to_json()), Checker(model, table)
-    point = np.array(list(document["counterfactuals"][0]["values"].values()))
-    claimed = np.linalg.norm((point - row) / lengths, order)
-    told = checker.check(rewrite(document, proven=True, resolution=0.1 * claimed))
-    assert told.status != "undecided", str(told)
-    rng = np.random.default_rng(0)
-    near = row + rng.uniform(-1, 1, size=(40_000, 7)) * claimed * lengths * rng.integers(0, 2, size=(40_000, 7))
-    near = np.clip(near, table.min(axis=0), table.max(axis=0))
-    near = near[np.linalg.norm((near - row) / lengths, order, axis=1) < 0.9 * claimed - 1e-5]
-    assert told.status == "refuted" or not model.predict(near).any()
