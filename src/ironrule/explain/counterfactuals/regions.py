@@ -115,7 +115,7 @@ def find_region(
         found = None if not problem.exact or grown.stopped else getattr(problem.oracle, "points", None)
         if found is not None:
             opposite = OppositeModel((context.model.primary,))
-            require_desired(problem.case.embed(found), opposite, opposite)
+            require_desired(problem.case.embed(found), opposite, opposite, context.model.primary)
     name = "Region" if problem.exact else "RegionSearch"
     builder = _RegionBuilder(
         context, problem.case, grown, values=values, before=before, varying=varying, goal=changes.goal
