@@ -29,7 +29,7 @@ from ironrule import (
     Rule,
     Unrefuted,
 )
-from ironrule.explain.query import require_desired
+from ironrule.model.protocol import require_desired
 from ironrule.rule.instance_components import build_instance_components
 from tiny_cases import subsets
 

@@ -4,7 +4,7 @@ and why one is not read.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 
@@ -61,12 +61,19 @@ def require_readable(holds: bool, reason: str) -> None:
         raise Unreadable(reason)
 
 
-def require_readings(denied: Points, model: ScoringModel) -> None:
-    """Raise ModelError if a model denies points that its reading desires; where its scores are within rounding of the
-    threshold, that is neither's fault.
+def require_desired(points: Points, model: Model, single_point_model: Model, scores: ScoringModel) -> None:
+    """Raise ModelError if a model denies a point. Where a decision hangs on the last bit, some libraries answer
+    differently for one row than for many; then the answer for the row alone counts. ``scores`` say how near that was.
     """
-    if not len(denied):
-        return
+    denied = [point for point in points[~model.desired(points)] if not single_point_model.desired(point[None, :])[0]]
+    if denied:
+        _raise_denied(np.array(denied, dtype=points.dtype), scores)
+
+
+def _raise_denied(denied: Points, model: ScoringModel) -> NoReturn:
+    """Raise ModelError about points that a model denies, and its reading desires; where scores are within rounding of
+    the threshold, that is neither's fault.
+    """
     try:
         is_near = bool((np.abs(model.scores(denied)) <= NEAR).any())
     except InputError:  # it answers labels alone

@@ -15,8 +15,8 @@ import numpy as np
 from ironrule.arrays import BoolArray, Points
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.readable_numbers import is_long_enough, round_outwards
-from ironrule.explain.query import require_desired
 from ironrule.model.blackbox import BlackBox
+from ironrule.model.protocol import require_desired
 from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.space.constraints.binding import bind_constraint

@@ -44,8 +44,9 @@ from ironrule.explain.counterfactuals.targets import build_apart_context, build_
 from ironrule.explain.enumerate import build_change_oracle
 from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions
-from ironrule.explain.query import build_case, build_statistics, extend_to_named, require_desired
+from ironrule.explain.query import build_case, build_statistics, extend_to_named
 from ironrule.explain.roles import list_role_constraints
+from ironrule.model.protocol import require_desired
 from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.results.changes.infeasibility import Infeasibility, NeededRestriction, Restriction
 from ironrule.results.counterfactuals import Counterfactuals

@@ -40,11 +40,10 @@ from ironrule.explain.query import (
     build_statistics,
     choose_black_box_oracle,
     extend_to_named,
-    require_desired,
 )
 from ironrule.model.history import RowCounter, build_history
 from ironrule.model.intervals import find_gaps
-from ironrule.model.protocol import Model, Unreadable
+from ironrule.model.protocol import Model, Unreadable, require_desired
 from ironrule.model.reduced_model import embed_model
 from ironrule.model.target import parse_target
 from ironrule.oracles.caching import CachingOracle
