@@ -292,6 +292,9 @@ ROWS: dict[str, BadInput] = {
     "table of no rows": refuse(lambda: explain(build_data()[:0]), TableError, "at least one row"),
     "row without a column": refuse(lambda: explain({"age": 20, "income": 0}), TableError, "'job'"),
     "row with an unknown column": refuse(lambda: explain(NAMED | {"shoe": 44}), TableError, "'shoe'"),
+    "row with an unknown column and a new value": refuse(
+        lambda: explain(NAMED | {"age": 97, "shoe": 44}), TableError, "only have columns of the space, got 'shoe'"
+    ),
     "row with no columns": refuse(lambda: explain({}), TableError, "must have a value for", "'age'"),
     "row with a new value and no others": refuse(
         lambda: explain({"age": 97}), TableError, "must have a value for 'income', 'job', got none"

@@ -29,6 +29,7 @@ from ironrule import (
     Rule,
     Unrefuted,
 )
+from ironrule.model.protocol import require_desired
 from ironrule.rule.instance_components import build_instance_components
 from tiny_cases import subsets
 
@@ -370,6 +371,24 @@ def test_a_model_that_contradicts_its_reading_is_reported(monkeypatch: pytest.Mo
         monkeypatch.setattr(kind, "desired", lambda _, points: np.zeros(len(points), np.bool_))
     with pytest.raises(ModelError, match="decisions differ from its reading"):
         explainer.judge(row, rule)
+
+
+def test_a_score_at_the_threshold_is_told_from_a_wrong_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library that adds otherwise for one row than for many may deny a point that it desired among others."""
+    model, table = fitted(MODELS[1], 0)
+    shares = model.predict_proba(table)[:, list(model.classes_).index("good")]
+    threshold = float(np.sort(np.unique(shares))[-2])
+    explainer = Explainer(model, table, desired="good", threshold=threshold)
+    asked = explainer._context.model
+    points = explainer._context.history.codes.points()
+    at_threshold, above = points[shares == threshold], points[shares > threshold]
+    require_desired(above, asked, asked, asked)
+    with pytest.raises(ModelError, match="a point within rounding of the threshold") as told:
+        require_desired(at_threshold, asked, asked, asked)
+    assert "move the threshold" in str(told.value)
+    monkeypatch.setattr(type(asked), "desired", lambda _, points: np.zeros(len(points), np.bool_))
+    with pytest.raises(ModelError, match="decisions differ from its reading"):
+        require_desired(above, asked, asked, asked)
 
 
 @pytest.mark.parametrize("wrong", [3, None, [3], [["income <= 500"], 3], [[3]], {"income": 500}])

@@ -134,6 +134,25 @@ def test_a_model_that_compares_rows_with_each_other_is_found_out(model):
         Explainer(model, table, progress=False, **desired)
 
 
+def test_sums_in_single_precision_are_no_comparison_of_rows():
+    """Where large numbers cancel out, a score is off by far more alone than its own size would let it."""
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(200, 4)).round(2)
+    first, second = rng.normal(size=(4, 300)).astype(np.float32), rng.normal(size=300).astype(np.float32)
+
+    def network(rows):
+        # What a library does that adds otherwise for one row than for many, whatever machine this is.
+        sums = np.maximum(np.asarray(rows, dtype=np.float32) @ first, 0) * second
+        return np.cumsum(sums if len(rows) > 1 else sums[:, ::-1], axis=1)[:, -1]
+
+    for place, score in enumerate(network(table[:32]).tolist()):
+        if network(table[place : place + 1])[0] > score:  # alone it would pass what it just reaches among others
+            explainer = Explainer(network, table, threshold=score, progress=False)
+            assert not explainer.outcomes[place]
+            return
+    pytest.fail("no row is added up to more alone")
+
+
 def test_a_model_that_decides_by_chance_is_found_out():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": np.arange(200)})

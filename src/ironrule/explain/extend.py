@@ -60,7 +60,9 @@ def extend_to_row(context: ExplainerContext, row: Any) -> tuple[ExplainerContext
     new = context.space.find_new_values(values)
     if not new:
         return context, row
-    context.space.require_values(values)  # told first: what is absent is not the fault of a new value
+    # told first: what is absent or unknown is not the fault of a new value
+    context.space.require_values(values)
+    context.space.require_known_columns(values, context.table.names)
     rounded = {name: _round_to_column(context, name, value) for name, value in new.items()}
     columns = {context.space[name].columns[0]: value for name, value in rounded.items()}
     values = {**{name: value for name, value in values.items() if name not in rounded}, **columns}

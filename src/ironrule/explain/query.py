@@ -21,7 +21,7 @@ from ironrule.errors import ConstraintError, InputError, OutcomeError
 from ironrule.explain.context import ExplainerContext, decide_row
 from ironrule.explain.options import SearchOptions, make_generator, parse_weights
 from ironrule.explain.prepare.derive import extend_context
-from ironrule.model.protocol import Model, require_readings
+from ironrule.model.protocol import require_desired
 from ironrule.model.reduced_model import EmbeddedScores, embed_model
 from ironrule.oracles.caching import CachingOracle
 from ironrule.oracles.combine import SearchThenProve
@@ -88,15 +88,7 @@ class ConfirmationQueue:
         # Each model is asked once, about the points of all rows that it was read for.
         for context in {id(context.point_model): context for context, _ in pending}.values():
             points = np.concatenate([points for other, points in pending if other.point_model is context.point_model])
-            require_desired(points, context.point_model, context.model)
-
-
-def require_desired(points: Points, model: Model, single_point_model: Model) -> None:
-    """Raise ModelError if a model denies a point. Where a decision hangs on the last bit, some libraries answer
-    differently for one row than for many; then the answer for the row alone counts.
-    """
-    denied = points[~model.desired(points)]
-    require_readings(all(single_point_model.desired(point[None, :])[0] for point in denied))
+            require_desired(points, context.point_model, context.model, context.model)
 
 
 def confirm_points(context: ExplainerContext, problem: Problem) -> None:

@@ -34,7 +34,7 @@ BATCH_ROWS = 1 << 16
 BATCH_VALUES = 1 << 23  # in all columns: of wide tables fewer rows are laid out at once
 CHECKED_ROWS = 512
 ASKED_TOGETHER, ASKED_ALONE = 32, 4  # rows that are looked at for whether they depend on each other; of each outcome
-ROUNDING = 1e-6  # of a score: libraries may add otherwise for one row than for many
+ROUNDING = 1e-5  # of the largest scores: libraries may add otherwise for one row than for many, in single precision too
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,12 +97,15 @@ class BlackBox:
                 )
 
     def _differs_by_rounding(self, points: Points, place: int) -> bool:
-        """Whether a point has the same score alone and among others, as far as rounding lets it."""
+        """Whether a point has the same score alone and among others, as far as rounding lets it: where large numbers
+        cancel out, rounding is not as small as the score itself, so that all scores count.
+        """
         try:
-            among, alone = self.scores(points)[place], self.scores(points[place][None, :])[0]
+            among, alone = self.scores(points), self.scores(points[place][None, :])[0]
         except InputError:  # it answers labels alone
             return False
-        return bool(abs(among - alone) <= ROUNDING * max(1.0, abs(alone)))
+        largest = np.abs(among).max() + abs((self.score and self.score.threshold) or 0.0)
+        return bool(abs(among[place] - alone) <= ROUNDING * largest)
 
     def compute_outcomes(self, codes: EncodedTable, progress: bool | None = None) -> BoolArray:
         """The outcome of every row of a whole history; raises OutcomeError if no row has a desired label."""

@@ -4,10 +4,14 @@ and why one is not read.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NoReturn, Protocol
+
+import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array, Points
-from ironrule.errors import ModelError
+from ironrule.errors import InputError, ModelError
+
+NEAR = 1e-6  # what a score may be off by: libraries may add otherwise for one row than for many
 
 
 class Model(Protocol):
@@ -57,9 +61,29 @@ def require_readable(holds: bool, reason: str) -> None:
         raise Unreadable(reason)
 
 
-def require_readings(agree: bool) -> None:
-    """Raise ModelError if the model and its reading do not agree."""
-    if not agree:
+def require_desired(points: Points, model: Model, single_point_model: Model, scores: ScoringModel) -> None:
+    """Raise ModelError if a model denies a point. Where a decision hangs on the last bit, some libraries answer
+    differently for one row than for many; then the answer for the row alone counts. ``scores`` say how near that was.
+    """
+    denied = [point for point in points[~model.desired(points)] if not single_point_model.desired(point[None, :])[0]]
+    if denied:
+        _raise_denied(np.array(denied, dtype=points.dtype), scores)
+
+
+def _raise_denied(denied: Points, model: ScoringModel) -> NoReturn:
+    """Raise ModelError about points that a model denies, and its reading desires; where scores are within rounding of
+    the threshold, that is neither's fault.
+    """
+    try:
+        is_near = bool((np.abs(model.scores(denied)) <= NEAR).any())
+    except InputError:  # it answers labels alone
+        is_near = False
+    if is_near:
         raise ModelError(
-            "the model's decisions differ from its reading", hint="please report this model", code="reading-mismatch"
+            "the model scores a point within rounding of the threshold, and answers differently each time it is asked",
+            hint="move the threshold, or the end of the band, a little, so that it is not itself a score",
+            code="score-at-threshold",
         )
+    raise ModelError(
+        "the model's decisions differ from its reading", hint="please report this model", code="reading-mismatch"
+    )

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -232,15 +232,21 @@ class Space:
         if absent:
             raise TableError(expected=f"a row must have a value for {', '.join(map(repr, absent))}", got="none")
 
-    def encode_row(self, row: Mapping[str, Value], ignore: Sequence[str] = ()) -> Points:
-        """One row, given by column (or by feature, for a one-hot group), as codes."""
-        others = set(ignore).difference(self.columns)
-        unknown = [name for name in row if name not in self._row_keys and name not in others]
+    def require_known_columns(self, row: Mapping[str, Value], ignore: Collection[str] = ()) -> None:
+        """Raise TableError, which names all that is unknown, if a row has columns beside those of the space and those
+        that are ignored.
+        """
+        unknown = [name for name in row if name not in self._row_keys and name not in ignore]
         if unknown:
             close = difflib.get_close_matches(str(unknown[0]), self.columns, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"the columns are {', '.join(self.columns)}"
             got = ", ".join(map(repr, unknown))
             raise TableError(expected="a row may only have columns of the space", got=got, hint=hint)
+
+    def encode_row(self, row: Mapping[str, Value], ignore: Sequence[str] = ()) -> Points:
+        """One row, given by column (or by feature, for a one-hot group), as codes."""
+        others = set(ignore).difference(self.columns)
+        self.require_known_columns(row, others)
         codes = []
         for feature, code_by_value in zip(self.features, self._code_tables, strict=True):
             value = row.get(feature.name)

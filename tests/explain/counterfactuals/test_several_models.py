@@ -195,3 +195,21 @@ def test_a_model_that_can_only_be_asked_leaves_all_unproven() -> None:
     assert not explainer.counterfactuals(row, k=1, models=[ask]).proven
     with pytest.raises(InputError, match="can be read"):
         explainer.counterfactuals(row, k=1, algorithm="exact", models=[ask])
+
+
+@pytest.mark.parametrize("outcome", ["yes", "no"])
+def test_a_further_model_may_have_trees_of_a_single_leaf(outcome: str) -> None:
+    case = SeveralModels(0, ("forest",))
+    data, own = case.data, case.models[0]
+    often = (
+        np.where(np.arange(len(data)) % 3 == 0, "no", "yes")
+        if outcome == "yes"
+        else np.array(["yes", "no", "no", "no"] * 10)
+    )
+    leaf = DecisionTreeClassifier(min_samples_split=1000).fit(data, often)
+    assert (leaf.predict(data) == outcome).all()
+    explainer = Explainer(own, data, desired="yes")
+    row = int(np.flatnonzero(own.predict(data) == "no")[0])
+    alone, both = explainer.counterfactuals(row, k=2), explainer.counterfactuals(row, k=2, models=[leaf])
+    assert both.proven
+    assert [one.values for one in both] == ([one.values for one in alone] if outcome == "yes" else [])

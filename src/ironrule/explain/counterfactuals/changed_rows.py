@@ -15,7 +15,8 @@ import numpy as np
 from ironrule.arrays import BoolArray, Points
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.readable_numbers import is_long_enough, round_outwards
-from ironrule.model.protocol import require_readings
+from ironrule.model.blackbox import BlackBox
+from ironrule.model.protocol import require_desired
 from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.space.constraints.binding import bind_constraint
@@ -35,8 +36,7 @@ def build_changed_row(context: ExplainerContext, query: BoxQuery, changed: Mappi
 
 def ask_about_rows(context: ExplainerContext, rows: Sequence[Row], meter: Meter | None = None) -> BoolArray:
     """Which rows the model itself gives the desired outcome; their numbers need not be values of the domains."""
-    model, (_, other, points) = context.model.primary, _encode_rows(context.space.features, rows)
-    box = replace(model, layout=replace_features(model.layout, context.table, other)) if other else model
+    box, points = _build_box(context, rows)
     return box.desired(points) if meter is None else meter.desired(box, points)
 
 
@@ -44,8 +44,15 @@ def require_rows_desired(context: ExplainerContext, rows: Sequence[Row]) -> None
     """Raise ModelError if the model denies one of some rows, each asked about alone where it denies one among many."""
     if not rows:
         return
-    denied = np.flatnonzero(~ask_about_rows(context, rows)).tolist()
-    require_readings(all(ask_about_rows(context, [rows[place]])[0] for place in denied))
+    box, points = _build_box(context, rows)
+    require_desired(points, box, box, box)
+
+
+def _build_box(context: ExplainerContext, rows: Sequence[Row]) -> tuple[BlackBox, Points]:
+    """The model itself over domains that have all values of some rows, and the rows as codes of these."""
+    model, (_, other, points) = context.model.primary, _encode_rows(context.space.features, rows)
+    box = replace(model, layout=replace_features(model.layout, context.table, other)) if other else model
+    return box, points
 
 
 @dataclass(slots=True, eq=False)

@@ -84,7 +84,7 @@ def find_counterfactuals(
         found = found or _search_by_asking(question, run)
         context, row_cost, nearest = found.question.context, found.question.row_cost, found.found
         if row_cost is not None:
-            nearest = replace(nearest, items=order_by_cost(nearest.items, row_cost))
+            nearest = replace(nearest, items=order_by_cost(nearest.items, row_cost, nearest.proven))
         nearest = make_readable(context, found.question.query, nearest, run, row_cost)
     if context.narrowed:  # nothing was asked about other numbers than those seen
         nearest = replace(nearest, proven=False, resolution=0.0)

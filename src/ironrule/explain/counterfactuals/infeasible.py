@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ironrule.arrays import Points
-from ironrule.errors import ConstraintError, ModelError
+from ironrule.errors import ConstraintError
 from ironrule.explain.context import ExplainerContext, decide_row
 from ironrule.explain.counterfactuals.changed_rows import require_rows_desired
 from ironrule.explain.counterfactuals.costs.row_cost import (
@@ -46,6 +46,7 @@ from ironrule.explain.extend import extend_to_row
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_case, build_statistics, extend_to_named
 from ironrule.explain.roles import list_role_constraints
+from ironrule.model.protocol import require_desired
 from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.results.changes.infeasibility import Infeasibility, NeededRestriction, Restriction
 from ironrule.results.counterfactuals import Counterfactuals
@@ -308,5 +309,5 @@ class _ForbiddingSearch:
         return gaps is None or gaps.are_respected_by([*space.feasible.predicates, *bound], instance)
 
     def _confirm(self, points: Points) -> None:
-        if not self.context.model.primary.desired(points).all():
-            raise ModelError("the model's decisions differ from its reading", code="reading-mismatch")
+        model = self.context.model.primary
+        require_desired(points, model, model, model)

@@ -40,11 +40,10 @@ from ironrule.explain.query import (
     build_statistics,
     choose_black_box_oracle,
     extend_to_named,
-    require_desired,
 )
 from ironrule.model.history import RowCounter, build_history
 from ironrule.model.intervals import find_gaps
-from ironrule.model.protocol import Model, Unreadable
+from ironrule.model.protocol import Model, Unreadable, require_desired
 from ironrule.model.reduced_model import embed_model
 from ironrule.model.target import parse_target
 from ironrule.oracles.caching import CachingOracle
@@ -115,7 +114,7 @@ def find_region(
         found = None if not problem.exact or grown.stopped else getattr(problem.oracle, "points", None)
         if found is not None:
             opposite = OppositeModel((context.model.primary,))
-            require_desired(problem.case.embed(found), opposite, opposite)
+            require_desired(problem.case.embed(found), opposite, opposite, context.model.primary)
     name = "Region" if problem.exact else "RegionSearch"
     builder = _RegionBuilder(
         context, problem.case, grown, values=values, before=before, varying=varying, goal=changes.goal

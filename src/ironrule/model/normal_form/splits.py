@@ -52,7 +52,8 @@ class ThresholdSplits:
 
     def move_columns(self, columns: Sequence[int], move: Callable[[TreeSplit], TreeSplit]) -> ThresholdSplits:
         """The same splits where column k of these is ``columns[k]``; ``move`` does that for a single split."""
-        moved = np.where(self.column < 0, -1, np.asarray(columns, dtype=np.int32)[self.column]).astype(np.int32)
+        moved, known = self.column.copy(), self.column >= 0  # a tree may be a single leaf
+        moved[known] = np.asarray(columns, dtype=np.int32)[self.column[known]]
         others = {node: move(split) for node, split in self.other_splits.items()}
         return replace(self, column=moved, other_splits=others)
 

@@ -177,7 +177,19 @@ def _list_gaps(has_step: bool, part: Float64Array, turning: BoolArray) -> BoolAr
     return gaps
 
 
-def order_by_cost(items: Sequence[Counterfactual], row_cost: RowCost) -> tuple[Counterfactual, ...]:
-    """Counterfactuals that may be chosen, cheapest first."""
-    pairs = [(row_cost.measure_row(item.values), place) for place, item in enumerate(items)]
-    return tuple(items[place] for cost, place in sorted(pairs) if cost < np.inf)
+def order_by_cost(
+    items: Sequence[Counterfactual], row_cost: RowCost, keeps_apart: bool = False
+) -> tuple[Counterfactual, ...]:
+    """Counterfactuals that may be chosen, cheapest first.
+
+    ``keeps_apart``: each changes all the features of no earlier one. That stays so: of two that cost the same but for
+    rounding, one that changes all the features of the other stays before it.
+    """
+    costs = [row_cost.measure_row(item.values) for item in items]
+    changed = [{change.feature for change in item.changes} for item in items]
+    left, ordered = [place for place, cost in enumerate(costs) if cost < np.inf], list[Counterfactual]()
+    while left:
+        free = [k for k in left if not (keeps_apart and any(i < k and changed[k] <= changed[i] for i in left))]
+        left.remove(best := min(free, key=costs.__getitem__))
+        ordered.append(items[best])
+    return tuple(ordered)
