@@ -214,7 +214,6 @@ ROWS: dict[str, Command] = {
     "row that is not denied": row("5", "already has the desired outcome"),
 }
 OPTIONS: dict[str, Command] = {
-    "no command": plain(words=("required", "--help")),
     "unknown command": plain("magic", words=("magic", "--help")),
     "unknown option": explain("--magic", words=("--magic", "--help")),
     "no row": Command(lambda home: build_explain(home), ("--row", "--help")),

@@ -151,7 +151,7 @@ FUNCTIONS: dict[str, BadInput] = {
         lambda: build_explainer(model=Regression()), OutcomeError, "needs a threshold", "threshold="
     ),
     "labels without the desired one": refuse(
-        lambda: explain_function(lambda n: ["a", "b"] * (n // 2), desired="c"),
+        lambda: explain_function(lambda n: (["a", "b"] * n)[:n], desired="c"),
         OutcomeError,
         "desired label",
         "'a', 'b'",

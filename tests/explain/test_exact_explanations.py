@@ -124,7 +124,8 @@ def test_on_a_readable_model_every_algorithms_rule_is_proven_or_refuted_whatever
 def test_a_plain_function_is_only_asked_and_says_why() -> None:
     model, table = fitted(MODELS[0], 0)
     explainer = Explainer(model.predict, table, desired="good")
-    assert explainer.unreadable_reason == "a plain function can only be asked, not read"
+    reason = "Pipeline.predict is a function, which can only be asked, not read; pass the Pipeline itself"
+    assert explainer.unreadable_reason == reason
     explanation = explainer.explain(int(np.flatnonzero(~explainer.outcomes)[0]))
     assert explanation.statistics.algorithm == "GreedyRuleCF"
     assert explanation.unreadable_reason == explainer.unreadable_reason

@@ -36,7 +36,9 @@ CLI_HINTS: dict[str, str | None] = {
     "probabilities-required": "save the model with its sigmoid or softmax, or explain it from Python",
     "network-classes": "save the model with one output, or with two; explain one of more classes from Python",
     # The messages say what must hold, and other searches are chosen in Python.
-    **dict.fromkeys(("bad-cost", "unknown-cost", "bad-target", "scores-required", "past-rows-required")),
+    **dict.fromkeys(
+        ("bad-cost", "unknown-cost", "bad-target", "scores-required", "past-rows-required", "models-required")
+    ),
     "unsuitable-model": None,
     "onnx-classes": "export the model with its class labels",
     "onnx-without-labels": "leave --desired out and give a --threshold, or export the model with its class labels",

@@ -55,7 +55,9 @@ SERVER_HINTS: dict[str, str | None] = {
     "exact-counterfactuals-unavailable": "use the algorithm geco",
     **dict.fromkeys(("missing-among-values", "unknown-algorithm", "batch-without-documents")),
     **dict.fromkeys(("ray-address-without-engine", "output-required", "probabilities-required", "network-classes")),
-    **dict.fromkeys(("bad-cost", "unknown-cost", "bad-target", "scores-required", "past-rows-required")),
+    **dict.fromkeys(
+        ("bad-cost", "unknown-cost", "bad-target", "scores-required", "past-rows-required", "models-required")
+    ),
     **dict.fromkeys(
         ("change-cost-without-changes", "unsuitable-model", "onnx-classes", "onnx-without-labels", "file-exists")
     ),  # of files and starts

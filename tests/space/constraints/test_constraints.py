@@ -308,7 +308,7 @@ def test_codes_that_do_not_fit_are_refused():
         ("cf.age and cf.age > 3", "expected a condition, got the value `cf.age`", "cf.age and cf.age > 3"),
         ("cf[age] > 3", "name in quotes", "age] > 3"),
         ("cf > 3", "followed by a feature's name", "> 3"),
-        ("cf.education-num > 3", "write a feature as cf.num or", "num > 3"),
+        ("cf.education-num > 3", 'if the feature is called education-num, write cf["education-num"]', "num > 3"),
         ("cf.age == 1e999", "at most about 1.8e308", "1e999"),
         ("cf.age == 1" + "0" * 5000, "at most about 1.8e308", None),
         ("cf.age == 9007199254740993", "fit a 64-bit float", "9007199254740993"),
