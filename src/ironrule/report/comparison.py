@@ -42,7 +42,7 @@ def summarize_comparison(comparison: BatchComparison) -> list[str]:
         lines.append("Both were explained with the same model")
     if matched.both:
         parts = [f"{matched.same_rule:,} with the same rule", f"{matched.shorter:,} with a shorter one"]
-        parts += [f"{matched.longer:,} with a longer one", f"{matched.other_rule:,} with another as long"]
+        parts += [f"{matched.longer:,} with a longer one", f"{matched.other_rule:,} with another of the same length"]
         lost = f"; {matched.lost_proof:,} lost their proof" if matched.lost_proof else ""
         lines.append(f"The same people in both: {matched.both:,}, {', '.join(parts)}{lost}")
     else:
@@ -62,7 +62,10 @@ def describe_rules(comparison: BatchComparison) -> list[str]:
 def format_comparison(comparison: BatchComparison) -> str:
     """The figures, the features and reasons that changed most, and what became of the old rules."""
     lines = [f"{sentence}." for sentence in (*summarize_comparison(comparison), *describe_rules(comparison))]
-    lines += [f"  {rule.status}: {rule.rule}" for rule in comparison.rules if rule.status == "breaks"][:MAX_TEXT_ROWS]
+    broken = [f"  {rule.status}: {rule.rule}" for rule in comparison.rules if rule.status == "breaks"]
+    lines += broken[:MAX_TEXT_ROWS]
+    if len(broken) > MAX_TEXT_ROWS:
+        lines.append(f"  and {len(broken) - MAX_TEXT_ROWS:,} more that break")
     lines += _format_shares("Features that rules name", comparison.features)
     if comparison.reasons is not None:
         lines += _format_shares("Reasons given", comparison.reasons)
@@ -144,4 +147,4 @@ def _build_share_row(one: ShareChange) -> tuple[str, ...]:
 
 
 def _build_rule_row(rule: ComparedRule) -> tuple[str, ...]:
-    return rule.rule, f"{rule.rows:,}", rule.status, rule.shown_by or ""
+    return rule.status, f"{rule.rows:,}", rule.rule, rule.shown_by or ""
