@@ -90,6 +90,8 @@ def test_examples_of_prices_and_steps_can_be_typed() -> None:
             assert bool(cost.steps) == any(one.ordered for one in some)
     assert build_cost_examples(Space(features[:1]))["step"] == "a share=0.002"
     assert build_cost_examples(Space(features[1:]))["step"] == "rooms=1"
+    money = Feature("loan amount", (250, 18_000), ordered=True)
+    assert build_cost_examples(Space((*features, money)))["step"] == "loan amount=100"  # the longer steps show more
 
 
 @pytest.fixture(scope="module")

@@ -265,7 +265,7 @@ def build_cost_examples(space: Space) -> dict[str, str | None]:
     ordered = [feature.name for feature in space.features if feature.ordered]
     kept = [f.name for f in space.features if f.role is not None and f.role.kind in ("immutable", "protected")]
     steps = {f.name: _choose_step(f) for f in space.features if f.can_be_interval and len(f.values) > 1}
-    stepped = min(steps, key=len) if steps else None
+    stepped = max(steps, key=lambda name: (float(steps[name]), -len(name))) if steps else None
     return {
         "price": f"{names[0]}=2",
         "directions": f"{min(ordered, key=len)}=1:5" if ordered else None,
