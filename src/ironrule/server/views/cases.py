@@ -259,7 +259,7 @@ def build_cost_examples(space: Space) -> dict[str, str | None]:
     >>> from ironrule import Feature
     >>> space = Space((Feature("income", (0, 20_000), ordered=True), Feature("home", ("own", "rent"), ordered=False)))
     >>> [build_cost_examples(space)[key] for key in ("price", "directions", "never", "step")]
-    ['home=2', 'income=1:5', 'home=inf', 'income=200']
+    ['home=2', 'income=1:5', 'income=inf', 'income=200']
     """
     names = [feature.name for feature in sorted(space.features, key=lambda one: len(one.name))]
     ordered = [feature.name for feature in space.features if feature.ordered]
