@@ -6,7 +6,7 @@ import argparse
 import inspect
 import re
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from fastapi.routing import APIRoute
@@ -31,9 +31,13 @@ from ironrule.search.algorithms import ALGORITHM_CHOICES, ALGORITHMS, AlgorithmC
 from ironrule.server.responses import get_environment
 from ironrule.server.routes import downloads
 from ironrule.server.schemas import SearchOptionsBody
+from ironrule.server.views.cases import build_cost_examples
+from ironrule.space.feature import Feature
+from ironrule.space.space import Space
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "ironrule"
+AGES = Space((Feature("age", (20, 30), ordered=True),))
 
 
 def read_choices(parser: argparse.ArgumentParser, option: str) -> tuple[str, ...]:
@@ -92,7 +96,14 @@ def test_the_command_line_offers_what_is_registered() -> None:
 
 def test_the_server_offers_what_is_registered() -> None:
     assert tuple(SearchOptionsBody.model_json_schema()["properties"]["algorithm"]["enum"]) == ALGORITHM_CHOICES
-    about = {"row": 1, "max_seconds": 1.0, "usual_seconds": 1.0, "values": [], "subspace_example": ""}
+    about: dict[str, Any] = {
+        "row": 1,
+        "max_seconds": 1.0,
+        "usual_seconds": 1.0,
+        "values": [],
+        "subspace_example": "",
+        "cost_examples": build_cost_examples(AGES),
+    }
     form = get_environment().from_string(
         '{% from "parts.html" import ask with context %}{{ ask(about, true, none, none, []) }}'
     )

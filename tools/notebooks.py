@@ -51,11 +51,22 @@ def remove_volatile(notebook: Any) -> Any:
     for cell in notebook.cells:
         cell.metadata = {}
         if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+            cell.outputs = _join_texts([output for output in cell.outputs if output.get("name") != "stderr"])
             for output in cell.outputs:
                 if "metadata" in output:
                     output.metadata = {}
     return notebook
+
+
+def _join_texts(outputs: list[Any]) -> list[Any]:
+    """The outputs; what was printed in a row is one text, in however many pieces it arrived."""
+    joined: list[Any] = []
+    for output in outputs:
+        if joined and output.output_type == joined[-1].output_type == "stream":
+            joined[-1].text += output.text
+        else:
+            joined.append(output)
+    return joined
 
 
 def main() -> None:

@@ -118,8 +118,21 @@ def format_value(value: object, style: ValueStyle = "quoted") -> str:
     return escape_controls(str(value)) if bare else repr(value)
 
 
+def format_percent(share: float, digits: int = 0) -> str:
+    """A share that was counted, in percent, rounded to the nearest; what a claim says is rounded down or up, below.
+
+    >>> format_percent(0.261), format_percent(0.2611, digits=1), format_percent(1.0, digits=1)
+    ('26%', '26.1%', '100.0%')
+    """
+    return f"{100.0 * share:.{digits}f}%"
+
+
 def format_percent_down(share: float) -> str:
-    """A share in percent, never rounded up: 0.9983 is not 100 %."""
+    """A share in percent, never rounded up.
+
+    >>> format_percent_down(0.99989), format_percent_down(0.95)
+    ('99.98%', '95%')
+    """
     return f"{math.floor(share * 1e4 + 1e-6) / 100:g}%"
 
 
@@ -141,7 +154,7 @@ def format_resolution(share: float) -> str:
     >>> "It is the nearest" + format_resolution(0.001) + "."
     'It is the nearest, to within 0.1% of the range of each number.'
     """
-    return f", to within {100 * share:g}% of the range of each number" if share else ""
+    return f", to within {format_percent_up(share)} of the range of each number" if share else ""
 
 
 def format_cost_resolution(apart: float) -> str:

@@ -237,7 +237,7 @@ def test_scores_that_are_no_numbers_are_the_models_failure(run, files: Files, tm
 def test_ctrl_c_in_a_search_prints_the_best_rule_so_far(run, tmp_path: Path):
     data = tmp_path / "data.csv"
     loans()[["age", "income"]].to_csv(data, index=False)
-    model = saved(tmp_path, Failing(KeyboardInterrupt(), answers=5))
+    model = saved(tmp_path, Failing(KeyboardInterrupt(), answers=14))  # the explainer asks for less
     result = run("explain", model, str(data), "--row", '{"age": 25, "income": 1}', "--trust-pickle")
     assert result.code == 0, result.err
     assert "The search was interrupted; going on may" in result.text

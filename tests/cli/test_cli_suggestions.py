@@ -15,6 +15,7 @@ from ironrule.cli.parser import COMMANDS, build_parser
         (("Explain",), "did you mean explain?"),
         (("counterfactuals", "--row", "3"), "did you mean counterfactual?"),
         (("--verison",), "did you mean --version?"),
+        (("serve", "model.skops", "loans.csv"), "model.skops loans.csv; see ironrule serve --help"),
         (("explain", "--rwo", "3"), "unrecognized arguments: --rwo; did you mean --row?"),  # not: --row is required
         (("explain", "--row=3", "--desird=good"), "did you mean --desired?"),
         (("explain", "-row", "3"), "did you mean --row?"),

@@ -16,8 +16,12 @@ from ironrule.errors import BudgetError, InputError
 from ironrule.explain.options import DEFAULTS, SearchOptions
 from ironrule.server.responses import get_environment
 from ironrule.server.schemas import ExplainForm, SearchOptionsBody
+from ironrule.server.views.cases import build_cost_examples
+from ironrule.space.feature import Feature
+from ironrule.space.space import Space
 
 NAMES = SearchOptions.__slots__
+AGES = Space((Feature("age", (20, 30), ordered=True),))
 OTHER_VALUES: dict[str, Any] = {
     "algorithm": "genetic",
     "k": 3,
@@ -146,7 +150,13 @@ def test_the_api_says_what_python_says(name: str) -> None:
 
 
 def test_the_form_says_what_python_says() -> None:
-    about = {"row": 1, "max_seconds": 9.0, "usual_seconds": 1.0, "subspace_example": ""}
+    about: dict[str, Any] = {
+        "row": 1,
+        "max_seconds": 9.0,
+        "usual_seconds": 1.0,
+        "subspace_example": "",
+        "cost_examples": build_cost_examples(AGES),
+    }
     about["values"] = [{"label": "age", "feature": "age"}]
     template = '{% from "parts.html" import ask with context %}{{ ask(about, true, none, none, []) }}'
     html = get_environment().from_string(template).render(about=about)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import GradientBoostingClassifier
 
-from ironrule import Explainer, InputError
+from ironrule import Explainer, Explanation, InputError
 
 mlflow = pytest.importorskip("mlflow", exc_type=ImportError)
 flavor = pytest.importorskip("ironrule.integrations.mlflow")
@@ -61,6 +61,15 @@ def test_the_function_gives_a_table_of_explanations(explainer: Explainer, tmp_pa
     assert (table.rule[0], table.verdict[0], table.components[0]) == (str(own.shown.rule), "proven", own.cardinality)
     assert '"confirmed_by_model": false' in table.document[0]
     assert pd.isna(table.rule[1])
+
+
+def test_the_function_obeys_its_parameters(explainer: Explainer, tmp_path: Path) -> None:
+    flavor.save_model(explainer, tmp_path / "model")
+    function = mlflow.pyfunc.load_model(str(tmp_path / "model"))
+    for params, expected in (({"budget": 5, "seed": 3}, (5.0, 3)), ({}, (flavor.DEFAULT_BUDGET, 0))):
+        table = function.predict(pd.DataFrame([DENIED]), params=params)
+        statistics = Explanation.from_json(table.document[0]).statistics
+        assert (statistics.budget_seconds, statistics.seed) == expected
 
 
 def test_explanations_and_ladders_are_logged_and_loaded(explainer: Explainer, run: Any) -> None:

@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import json
+import pickle
 
 import pytest
 
@@ -158,3 +159,18 @@ def test_the_repr_names_rule_verdict_and_coverage(explanations):
             assert f"{kind.__name__}, covers {explanation.coverage} of {explanation.history_rows} rows" in repr(
                 explanation
             )
+
+
+def test_evidence_about_a_rule_says_that_it_is_no_suggestion(explanations):
+    for explanation in explanations.values():
+        evidence = explanation.counterfactuals
+        copies = (
+            Explanation.from_json(explanation.to_json()).counterfactuals,
+            pickle.loads(pickle.dumps(evidence)),
+            explanation.with_labels({}).counterfactuals,
+        )
+        for one in (evidence, *copies):
+            assert one == evidence
+            assert "not suggestions to a person" in repr(one)
+            assert "explanation.changes" in str(one).splitlines()[0]
+            assert len(str(one).splitlines()) == 1 + len(one)

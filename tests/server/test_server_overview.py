@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import permutations
 from pathlib import Path
 
 import httpx
@@ -12,9 +13,14 @@ import pytest
 from hypothesis import given, strategies as st
 from server_examples import DENIED, build_demo, open_client
 
-from ironrule import Explanation, Feature
+from ironrule import Cost, Explanation, Feature
+from ironrule.model.decision import Direction
+from ironrule.rule.cost import parse_price_texts, parse_step_texts
 from ironrule.server.served_model import ServedModel
+from ironrule.server.views.cases import build_cost_examples
 from ironrule.server.views.overview import MAX_GROUPS, build_groups
+from ironrule.server.views.scores import SCORE_BINS, assign_score_bins
+from ironrule.space.space import Space
 from waiting import wait_until
 
 
@@ -35,6 +41,57 @@ def test_groups_hold_every_row_once_and_count_who_is_denied(values: list[int], o
         assert group["rows"] == sum(inside)
         assert group["undesired"] == int((~outcomes & inside).sum())
         assert group["share"] == pytest.approx(group["undesired"] / group["rows"], abs=1e-4)
+
+
+@given(
+    st.lists(st.integers(0, 40), min_size=2, max_size=60).filter(lambda all: len(set(all)) > 1),
+    st.none() | st.integers(0, 40),
+    st.sampled_from(("above", "below")),
+    st.integers(0, 2**20),
+)
+def test_no_bar_has_scores_of_both_sides_of_the_threshold(
+    numbers: list[int], cut: int | None, direction: Direction, seed: int
+) -> None:
+    scores = np.array(numbers) / 40.0
+    threshold = None if cut is None else min(max(cut / 40.0, scores.min()), scores.max())
+    outcomes = np.random.default_rng(seed).random(len(scores)) < 0.5
+    if threshold is not None:  # a row that is exactly there may have either outcome
+        outcomes = np.where(scores == threshold, outcomes, (scores > threshold) == (direction == "above"))
+    bins = assign_score_bins(scores, outcomes, threshold, direction)
+    assert bins.count in (SCORE_BINS, SCORE_BINS + 1)
+    assert ((bins.places >= 0) & (bins.places < bins.count)).all()
+    for score, place in zip(scores, bins.places, strict=True):
+        left = bins.start + place * bins.width
+        assert left - 1e-9 <= score <= left + bins.width + 1e-9
+    if threshold is not None:
+        edge = bins.find_place(threshold) * bins.count
+        assert edge == pytest.approx(round(edge), abs=0.01)
+        is_right = bins.places >= round(edge)
+        assert (is_right == (outcomes == (direction == "above"))).all()
+
+
+def test_examples_of_prices_and_steps_can_be_typed() -> None:
+    features = (
+        Feature("a share", (0.001, 0.25), ordered=True),
+        Feature("rooms", tuple(range(1, 9)), ordered=True),
+        Feature("home", ("own", "rent"), ordered=False),
+    )
+    for count in (1, 2, 3):
+        for some in permutations(features, count):
+            space = Space(some)
+            examples = build_cost_examples(space)
+            prices = [examples[key] for key in ("price", "directions", "never")]
+            cost = Cost(
+                "l1",
+                prices=parse_price_texts([one for one in prices if one is not None]),
+                steps=parse_step_texts([one for one in (examples["step"],) if one is not None]),
+            )
+            assert set(cost.names) <= set(space.names)
+            assert bool(cost.steps) == any(one.ordered for one in some)
+    assert build_cost_examples(Space(features[:1]))["step"] == "a share=0.002"
+    assert build_cost_examples(Space(features[1:]))["step"] == "rooms=1"
+    money = Feature("loan amount", (250, 18_000), ordered=True)
+    assert build_cost_examples(Space((*features, money)))["step"] == "loan amount=100"  # the longer steps show more
 
 
 @pytest.fixture(scope="module")

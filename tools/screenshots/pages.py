@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, TimeoutError
 
 from ironrule.cli.commands.demo import (
     BOOSTING_ROW,
@@ -74,7 +74,7 @@ def visit_lists(camera: Camera, root: str) -> None:
     page = camera.page
     page.goto(f"{root}/batches")
     page.get_by_role("button", name="Start").click()
-    page.get_by_role("heading", name="Done").wait_for()
+    wait_for_batch(page)
     camera.shoot("batch")
     page.goto(f"{root}/overview?by=housing")
     camera.shoot("overview")
@@ -90,6 +90,20 @@ def visit_lists(camera: Camera, root: str) -> None:
     camera.shoot("applicants")
     page.goto(f"{root}/applicants/1")
     camera.shoot("applicant")
+
+
+def wait_for_batch(page: Page) -> None:
+    """Wait until a batch is done, however long, as long as its page shows that it goes on."""
+    shown = ""
+    while True:
+        try:
+            page.get_by_role("heading", name="Done").wait_for()
+        except TimeoutError:
+            before, shown = shown, page.get_by_role("main").inner_text()
+            if shown == before:
+                raise
+        else:
+            return
 
 
 def visit_explanation(camera: Camera, root: str) -> None:

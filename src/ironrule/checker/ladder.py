@@ -125,7 +125,7 @@ class LadderChecker:
             raise ClaimFailed(f"all bounds must share the doubt with {document.most}, but they do not")
         if document.most < max(1, len(bounds)):
             raise ClaimFailed(f"{len(bounds)} bounds are shown, but they share the doubt with {document.most}")
-        percent = f"{document.confidence * 100:.10g} %"
+        percent = f"{document.confidence * 100:.10g}%"
         if not bounds:
             return "there is no bounded rung"
         shared = f"the doubt is shared by {bounds[0].shared_by} bounds, which hold together at {percent}"
@@ -192,7 +192,7 @@ class LadderChecker:
         require_measured(self.rows, self.document)
         percent = math.ceil(bound.exceptions * 1e6) / 1e4
         return (
-            f"bounded, not proven: at most {percent:.10g} % exceptions at {bound.confidence * 100:.10g} % confidence "
+            f"bounded, not proven: at most {percent:.10g}% exceptions at {bound.confidence * 100:.10g}% confidence "
             f"(shared by {bound.shared_by}), measured on {bound.rows:,} rows"
         )
 

@@ -61,7 +61,10 @@ class CommandParser(argparse.ArgumentParser):
             name = word.partition("=")[0]
             if OPTION_PATTERN.fullmatch(name) and name not in self._option_string_actions:
                 self._raise(f"unrecognized arguments: {word}", self._find_similar_option(name))
-        return super().parse_known_args(words, namespace)
+        options, others = super().parse_known_args(words, namespace)
+        if others and self._subparsers is None:  # else the parser of all commands would say so, with a hint to itself
+            self._raise(f"unrecognized arguments: {' '.join(map(str, others))}", None)
+        return options, others
 
     def _may_be_own(self, word: str) -> bool:
         """Whether a word, and not only the words before it, is for this parser; what follows a command is for that."""

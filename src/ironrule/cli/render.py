@@ -5,6 +5,8 @@ Only features that a rule or a change mentions are shown.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -31,7 +33,7 @@ from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import format_change, join_conditions, name_feature, name_value
 from ironrule.space.roles import suggest_roles
 from ironrule.verdict.verdict import Proven, Quality
-from ironrule.wording import format_count, format_names, format_size
+from ironrule.wording import escape_controls, format_count, format_names, format_size
 
 if TYPE_CHECKING:
     from ironrule.checker.result import Check
@@ -49,7 +51,7 @@ if TYPE_CHECKING:
     from ironrule.space.space import Space
 
 
-ROLES_PLACE = 'in ironrule.toml ([roles], then age = "immutable") or in a file for --space'
+BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")  # of TOML; others stand in quotation marks
 STATUS_COLOURS = {  # of verdicts, of checks and of claims
     **dict.fromkeys(("proven", "holds"), "green"),
     **dict.fromkeys(("unrefuted", "undecided", "bounded"), "yellow"),
@@ -157,21 +159,22 @@ def render_counterfactuals(
     reason: Infeasibility | None = None,
     nearest: str = "each is the nearest that does not change all the features of one above",
 ) -> str:
-    """The changes per counterfactual, or a line that none was found, or the reason why there is none; then regions.
+    """The changes per counterfactual, or the reason why there is none, or a line that none was found; then regions.
 
     ``nearest`` says what is proven of each.
     """
     none = "No counterfactual was found. That is no proof that there is none: allow more changes or a larger budget."
     if counterfactuals.proven:
         none = "There is no counterfactual, and that is proven: allow more changes."
-    parts = _render_changes(counterfactuals.items) or [format_line(none)]
+    if reason is not None:
+        none = str(reason)
+    parts = _render_changes(counterfactuals.items) or [*map(format_line, f"{none[:1].upper()}{none[1:]}".splitlines())]
     if counterfactuals.proven and counterfactuals.items:
         parts.append(format_line(f"Proven: {nearest}{counterfactuals.within}."))
     if counterfactuals.items and counterfactuals.robustness:
         parts.append(format_line(f"Robust: each is reached {counterfactuals.robustness}."))
     parts += map(format_line, describe_unconfirmed(counterfactuals.confirmed))
     parts += [format_line(f"Region {place}: {region}.") for place, region in enumerate(regions, 1)]
-    parts += [] if reason is None else map(format_line, str(reason).splitlines())
     stopped = _render_stop(describe_counterfactuals_stop(counterfactuals.statistics))
     return "\n".join((*parts, *stopped, _render_statistics(counterfactuals.statistics)))
 
@@ -224,9 +227,11 @@ def render_space(space: Space, rows_read: int, guessed: Sequence[str] = ()) -> s
         have, them = format_count(len(constant), "feature has", "features have"), "it" if len(constant) == 1 else "them"
         limits.append(f"{have} one value, so no rule needs {them}: {format_names(constant)}.")
     if guessed:
+        first = space[guessed[0]].role
+        place = _describe_role_place(guessed[0], "immutable" if first is None else first.kind)
         limits.append(
             "Guessed roles come from names. Explanations suggest no change of such a feature; ironrule counterfactual "
-            f"may change it until its role is declared, {ROLES_PLACE}."
+            f"may change it until its role is declared, {place}."
         )
     return "\n".join((format_table(titles, rows), *map(format_line, (*limits, size))))
 
@@ -238,8 +243,15 @@ def describe_guessed_roles(space: Space, counterfactuals: Iterable[Counterfactua
     listed = [f"{name_feature(name, space.labels)} ({guessed[name].kind})" for name in changed if name in guessed]
     if not listed:
         return []
-    names = ", ".join(listed)
-    return [f"By their names, no advice should change these: {names}. To keep them, declare their roles {ROLES_PLACE}."]
+    name = next(name for name in changed if name in guessed)
+    place = _describe_role_place(name, guessed[name].kind)
+    return [f"By their names, no advice should change these: {', '.join(listed)}. To keep them, declare roles {place}."]
+
+
+def _describe_role_place(name: str, kind: str) -> str:
+    """Where a role is declared, and how."""
+    key = name if BARE_KEY.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+    return f"""in ironrule.toml ([roles], then {escape_controls(key)} = "{kind}") or in a file for --space"""
 
 
 def _format_role(role: Role | None) -> str:

@@ -29,7 +29,7 @@ from ironrule.oracles.protocol import BoxQuery
 from ironrule.results.background import Background, HistoryRows, build_background
 from ironrule.results.explanation import CoveragePreference, Explanation, RankedRule, RuleRestrictions
 from ironrule.rule.box import Box
-from ironrule.rule.counterfactual import Counterfactual, LazySequence, LazyValue
+from ironrule.rule.counterfactual import Counterfactual, EvidenceCounterfactuals, LazySequence, LazyValue
 from ironrule.rule.instance_components import InstanceComponents
 from ironrule.rule.kernels import compute_duals
 from ironrule.rule.rule import Component, Rule
@@ -152,7 +152,7 @@ class ExplanationBuilder:
         return Explanation(
             instance=context.space.decode_row(problem.case.user_instance),
             ranked=ranked,
-            counterfactuals=LazySequence(self._counterfactuals),
+            counterfactuals=EvidenceCounterfactuals(self._counterfactuals),
             statistics=statistics,
             history_rows=len(context.history),
             space=context.space.fingerprint,

@@ -47,6 +47,7 @@ def _import_mlflow() -> Any:
         import mlflow.models
         import mlflow.pyfunc
         import mlflow.tracking
+        import mlflow.types
     except ImportError:
         raise MissingExtraError("mlflow", "mlflow", "logging to MLflow") from None
     return mlflow
@@ -67,7 +68,10 @@ def save_model(
     signature: Any = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write an explainer as an MLflow model to a folder; ``history=False`` leaves past rows out."""
+    """Write an explainer as an MLflow model to a folder; ``history=False`` leaves past rows out.
+
+    A ``signature`` of your own should name the params ``budget`` and ``seed``: MLflow drops what it does not name.
+    """
     mlflow = _import_mlflow()
     if not isinstance(explainer, Explainer):
         raise InputError(expected="explainer must be an Explainer", got=describe_value(explainer))
@@ -75,8 +79,7 @@ def save_model(
     folder.mkdir(parents=True, exist_ok=True)
     explainer.save(folder / MODEL_FILE, history=history)
     model = mlflow.models.Model() if mlflow_model is None else mlflow_model
-    if signature is not None:
-        model.signature = signature
+    model.signature = _build_signature(mlflow) if signature is None else signature
     if metadata is not None:
         model.metadata = dict(metadata)
     requirements = get_default_pip_requirements() if pip_requirements is None else list(pip_requirements)
@@ -92,6 +95,14 @@ def save_model(
     )
     mlflow.pyfunc.add_to_model(model, loader_module=__name__, data=MODEL_FILE)
     model.save(str(folder / "MLmodel"))
+
+
+def _build_signature(mlflow: Any) -> Any:
+    """What ``predict`` takes besides rows; MLflow drops parameters that a signature does not name."""
+    types = mlflow.types
+    budget = types.ParamSpec("budget", types.DataType.double, DEFAULT_BUDGET)
+    seed = types.ParamSpec("seed", types.DataType.long, 0)
+    return mlflow.models.ModelSignature(params=types.ParamSchema([budget, seed]))
 
 
 def log_model(explainer: Explainer, name: str = "explainer", *, history: bool = True, **options: Any) -> ModelInfo:

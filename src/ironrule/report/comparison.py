@@ -8,7 +8,7 @@ from ironrule.report.plots import drawing
 from ironrule.report.plots.drawing import Drawing, LineSegment, Rectangle, Shape, TextLine
 from ironrule.report.templating import render_template
 from ironrule.results.comparison import BatchComparison, ComparedRule, ShareChange
-from ironrule.wording import format_count, join_lines
+from ironrule.wording import format_count, format_percent, join_lines
 
 MAX_TEXT_ROWS = 8
 MAX_HTML_ROWS = 60
@@ -33,7 +33,7 @@ def summarize_comparison(comparison: BatchComparison) -> list[str]:
     old, new, matched = comparison.old, comparison.new, comparison.matched
     lines = [f"Explained: {format_count(old.explained, 'row')} before, {new.explained:,} now"]
     if old.desired or new.desired:
-        lines.append(f"Denied: {_percent(old.denied_share)} before, {_percent(new.denied_share)} now")
+        lines.append(f"Denied: {format_percent(old.denied_share)} before, {format_percent(new.denied_share)} now")
     verdicts = sorted({*old.verdicts, *new.verdicts})
     counts = [f"{old.verdicts.get(word, 0):,} {word} before, {new.verdicts.get(word, 0):,} now" for word in verdicts]
     lines.append(f"Verdicts: {'; '.join(counts)}")
@@ -42,7 +42,7 @@ def summarize_comparison(comparison: BatchComparison) -> list[str]:
         lines.append("Both were explained with the same model")
     if matched.both:
         parts = [f"{matched.same_rule:,} with the same rule", f"{matched.shorter:,} with a shorter one"]
-        parts += [f"{matched.longer:,} with a longer one", f"{matched.other_rule:,} with another as long"]
+        parts += [f"{matched.longer:,} with a longer one", f"{matched.other_rule:,} with another of the same length"]
         lost = f"; {matched.lost_proof:,} lost their proof" if matched.lost_proof else ""
         lines.append(f"The same people in both: {matched.both:,}, {', '.join(parts)}{lost}")
     else:
@@ -62,7 +62,10 @@ def describe_rules(comparison: BatchComparison) -> list[str]:
 def format_comparison(comparison: BatchComparison) -> str:
     """The figures, the features and reasons that changed most, and what became of the old rules."""
     lines = [f"{sentence}." for sentence in (*summarize_comparison(comparison), *describe_rules(comparison))]
-    lines += [f"  {rule.status}: {rule.rule}" for rule in comparison.rules if rule.status == "breaks"][:MAX_TEXT_ROWS]
+    broken = [f"  {rule.status}: {rule.rule}" for rule in comparison.rules if rule.status == "breaks"]
+    lines += broken[:MAX_TEXT_ROWS]
+    if len(broken) > MAX_TEXT_ROWS:
+        lines.append(f"  and {len(broken) - MAX_TEXT_ROWS:,} more that break")
     lines += _format_shares("Features that rules name", comparison.features)
     if comparison.reasons is not None:
         lines += _format_shares("Reasons given", comparison.reasons)
@@ -71,16 +74,12 @@ def format_comparison(comparison: BatchComparison) -> str:
 
 def _format_shares(title: str, changes: Sequence[ShareChange]) -> list[str]:
     shown = [
-        f"  {_percent(one.old_share):>5} {_percent(one.new_share):>5}  {one.shown_name}"
+        f"  {format_percent(one.old_share):>5} {format_percent(one.new_share):>5}  {one.shown_name}"
         for one in changes[:MAX_TEXT_ROWS]
     ]
     hidden = len(changes) - MAX_TEXT_ROWS
     more = [f"  and {hidden:,} more that changed less"] if hidden > 0 else []
     return [f"{title}, share of explanations before and now:", *shown, *more] if shown else []
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f}%"
 
 
 def draw_comparison(comparison: BatchComparison) -> Drawing:
@@ -98,14 +97,16 @@ def draw_comparison(comparison: BatchComparison) -> Drawing:
         for at, (share, fill) in enumerate(((one.old_share, OLD_FILL), (one.new_share, NEW_FILL))):
             y, length = top + at * (BAR_HEIGHT + 1), BAR_LENGTH * share
             shapes.append(Rectangle(NAME_WIDTH, y, length, BAR_HEIGHT, fill=fill))
-            shapes.append(TextLine(NAME_WIDTH + length + 6, y + 11, _percent(share), 11, fill=drawing.GREY))
+            shapes.append(TextLine(NAME_WIDTH + length + 6, y + 11, format_percent(share), 11, fill=drawing.GREY))
         top += ROW_HEIGHT
     shapes.append(LineSegment(NAME_WIDTH, first - 3, NAME_WIDTH, top - 4, stroke=drawing.INK, width=1))
     hidden = len(comparison.features) - len(changes)
     if hidden > 0:
         shapes.append(drawing.draw_caption(0, top + 10, f"and {hidden:,} more that changed less"))
         top += 16
-    described = "; ".join(f"{one.shown_name}: {_percent(one.old_share)}, {_percent(one.new_share)}" for one in changes)
+    described = "; ".join(
+        f"{one.shown_name}: {format_percent(one.old_share)}, {format_percent(one.new_share)}" for one in changes
+    )
     return Drawing(tuple(shapes), top + 8, f"Shares of explanations before and now. {described}.")
 
 
@@ -139,11 +140,11 @@ def _build_share_row(one: ShareChange) -> tuple[str, ...]:
     difference = f"{100 * one.difference:+.0f} points"
     return (
         one.shown_name,
-        f"{_percent(one.old_share)} ({one.old_count:,})",
-        f"{_percent(one.new_share)} ({one.new_count:,})",
+        f"{format_percent(one.old_share)} ({one.old_count:,})",
+        f"{format_percent(one.new_share)} ({one.new_count:,})",
         difference,
     )
 
 
 def _build_rule_row(rule: ComparedRule) -> tuple[str, ...]:
-    return rule.rule, f"{rule.rows:,}", rule.status, rule.shown_by or ""
+    return rule.status, f"{rule.rows:,}", rule.rule, rule.shown_by or ""

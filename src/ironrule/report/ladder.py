@@ -169,7 +169,7 @@ def render_ladder_page(ladder: Ladder, options: ReportOptions) -> str:
     )
 
 
-NAME_WIDTH, WORTH_WIDTH = 120.0, 250.0
+NAME_WIDTH, WORTH_WIDTH = 180.0, 250.0  # "13 conditions (14 bounds)" has room
 BAR_WIDTH = drawing.CANVAS_WIDTH - NAME_WIDTH - WORTH_WIDTH
 ROW_HEIGHT, BAR_HEIGHT = 34.0, 20.0
 

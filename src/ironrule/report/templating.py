@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ironrule.errors import InputError
-from ironrule.wording import escape_controls, format_count
+from ironrule.wording import escape_controls, format_count, format_percent
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -27,6 +27,7 @@ PREFIX = "ironrule/"  # of our templates, as those of users name them
 FILTERS: dict[str, Callable[..., str]] = {
     "counted": format_count,
     "grouped": "{:,}".format,
+    "percent": format_percent,
     "short": "{:.4g}".format,
 }
 TEMPLATE_FAULTS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError, OSError)

@@ -83,6 +83,9 @@ class ChangeLimit:
 class SuggestedChanges(Sequence[Counterfactual]):
     """The nearest changes that would have given the desired outcome and that respect the roles of all features.
 
+    ``Explanation.changes`` are these: what to show to a person. ``Explanation.counterfactuals`` are evidence about a
+    rule, and must not be shown in their place.
+
     ``proven``: each is the nearest (fewest changes, then least distance) that does not change all the features of an
     earlier one. ``complete``: there is no other, or as many came as were asked for. ``limits`` says of every feature
     that may not change freely why. ``resolution``: by what share of the range of each number that it changes another

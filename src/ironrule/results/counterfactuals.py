@@ -28,6 +28,7 @@ from ironrule.wording import (
     escape_controls,
     format_cost_resolution,
     format_count,
+    format_percent,
     format_repr,
     format_resolution,
     join_lines,
@@ -59,7 +60,8 @@ class ChangeMeasures:
 
     def __str__(self) -> str:
         distances = f"l1 {self.l1:.3g}, l2 {self.l2:.3g}, linf {self.linf:.3g}, cost {self.cost:.3g}"
-        return f"{format_count(self.l0, 'change')}; {distances}; {self.ynn:.0%} of the nearest past rows are desired"
+        desired = f"{format_percent(self.ynn)} of the nearest past rows are desired"
+        return f"{format_count(self.l0, 'change')}; {distances}; {desired}"
 
     def __repr__(self) -> str:
         return format_repr(self)

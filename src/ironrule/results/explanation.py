@@ -36,7 +36,7 @@ from ironrule.results.display import (
 from ironrule.results.document_types import check_document_types
 from ironrule.results.report_options import ReportOptions
 from ironrule.results.scope import DomainSummary, restore_readings
-from ironrule.rule.counterfactual import Counterfactual, LazySequence, LazyValue
+from ironrule.rule.counterfactual import Counterfactual, EvidenceCounterfactuals, LazyValue
 from ironrule.rule.rule import Rule
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.space.labels import Labels
@@ -200,6 +200,9 @@ class Explanation(JsonDocument):
 
     ``rule``, ``verdict``, ``cardinality`` and ``coverage`` speak of the best one; ``wider`` is that rule with its
     bounds moved as far as they can go, and ``shown`` is what people see first: the wider rule where it is proven.
+    ``counterfactuals`` are points that the search found on its way, evidence that the rule needs its components. They
+    are no suggestions to a person, and need not be near or possible; the suggestions are ``changes``.
+
     ``prefer`` says whether the best rule is the shortest or one that covers more. ``witnesses`` are counterfactuals, as
     codes, that together need a rule of weight ``lower_bound``: they show that nothing lighter holds. ``weight`` and
     ``lower_bound`` are exact: an int where whole, else a Fraction.
@@ -240,7 +243,8 @@ class Explanation(JsonDocument):
 
     @property
     def changes(self) -> SuggestedChanges | None:
-        """The nearest changes that respect the roles of features, found when they are first read or written.
+        """What to suggest to a person: the nearest changes that respect the roles of features, found when they are
+        first read or written. (``counterfactuals`` are not that: they are evidence about the rule.)
 
         None for an explanation that was made without: one of a batch that was not asked for them, or one that was
         pickled before they were read; see :meth:`Explainer.attach`.
@@ -279,7 +283,7 @@ class Explanation(JsonDocument):
         return replace(
             self,
             ranked=tuple(ranked.with_labels(parsed) for ranked in self.ranked),
-            counterfactuals=LazySequence(lambda: tuple(one.with_labels(parsed) for one in found)),
+            counterfactuals=EvidenceCounterfactuals(lambda: tuple(one.with_labels(parsed) for one in found)),
             wider=None if self.wider is None else self.wider.with_labels(parsed),
             rounded=None if self.rounded is None else self.rounded.with_labels(parsed),
             lazy_changes=None if changes is None else changes.apply(lambda one: one.with_labels(parsed)),
@@ -407,7 +411,9 @@ class Explanation(JsonDocument):
             explanation = cls(
                 instance={name: value_from_json(value) for name, value in data["instance"].items()},
                 ranked=ranked,
-                counterfactuals=tuple(map(Counterfactual.from_dict, data["counterfactuals"])),
+                counterfactuals=EvidenceCounterfactuals.hold(
+                    tuple(map(Counterfactual.from_dict, data["counterfactuals"]))
+                ),
                 statistics=Statistics(**data["statistics"]),
                 **{name: data[name] for name in as_they_are},
                 weight=number_from_json(data["weight"]),

@@ -12,7 +12,7 @@ TOML file, where a text is a string, or has one string per language:
 
     [utilisation]
     label = "Share of the credit line in use"
-    format = "percent"                     # 0.25 is 25 %; or "grouped" (1,500), "plain" (2024)
+    format = "percent"                     # 0.25 is 25%; or "grouped" (1,500), "plain" (2024)
 """
 
 from __future__ import annotations

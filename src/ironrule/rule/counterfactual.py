@@ -12,7 +12,7 @@ from ironrule.rule.phrasing import format_change
 from ironrule.space.feature import Value, value_from_json, value_to_json
 from ironrule.space.labels import NO_LABELS, Labels
 from ironrule.space.space import Space
-from ironrule.wording import ValueStyle, format_count, format_repr, render_text
+from ironrule.wording import ValueStyle, format_count, format_repr, join_lines, render_text
 
 DESIRED_OUTCOME = "the desired outcome"
 
@@ -212,3 +212,29 @@ class LazySequence(Sequence[T]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return tuple, (self._resolve(),)
+
+
+class EvidenceCounterfactuals(LazySequence[Counterfactual]):
+    """The counterfactuals that a search for a rule found: evidence about the rule, not suggestions to a person.
+
+    Nobody chose them to be near, or to be possible for this person: they may change an age, or ten features at once.
+    Their text says so. ``Explanation.changes`` has what to suggest.
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        count = format_count(len(self), "counterfactual")
+        note = f"{count} found for the rule: evidence, not suggestions to a person (explanation.changes has these)"
+        return join_lines([note, *(f"{place}. {one}" for place, one in enumerate(self, 1))])
+
+    def __repr__(self) -> str:
+        return format_repr(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return EvidenceCounterfactuals.hold, (self._resolve(),)
+
+    @classmethod
+    def hold(cls, items: tuple[Counterfactual, ...]) -> EvidenceCounterfactuals:
+        """These counterfactuals."""
+        return cls(lambda: items)

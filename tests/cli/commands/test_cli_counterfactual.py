@@ -157,6 +157,11 @@ def test_why_there_is_none_is_told_when_asked_and_where_it_is_proven(run, files:
     text = run("counterfactual", *files.ask("--vary", "age")).text
     assert "these restrictions together forbid every one" in text
     assert "may not vary" in text
+    assert text.count("there is no counterfactual") + text.count("There is no counterfactual") == 1
+    beyond = run("counterfactual", *files.ask("--above", "0.4", "--at-most", "0.45")).text
+    assert "There is no counterfactual whatever may change, and that is proven" in beyond
+    assert "has a score above 0.4 and of at most 0.45" in beyond
+    assert "allow more" not in beyond
     assert "why_none" not in run("counterfactual", *files.ask("--json")).json
     priced = run("counterfactual", *files.ask("--vary", "income", "--price", "income=inf", "--why-none", "--json")).json
     assert "price" in {one["kind"] for one in priced["needed"]}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,9 @@ from loans import FEATURES, Files
 from sklearn.linear_model import LogisticRegression
 from skops import io
 
-from ironrule import Space
+from ironrule import Feature, Space
+from ironrule.cli.render import describe_guessed_roles
+from ironrule.rule.counterfactual import Change, Counterfactual
 
 
 def test_the_space_is_shown_feature_by_feature(run, files: Files):
@@ -62,6 +66,7 @@ def test_guessed_roles_are_told_from_declared_ones_and_hold_once_they_are_declar
     assert "may change it until its role is declared, in ironrule.toml" in guessed
     ask, said = ("model.skops", "data.csv", "--row", "0"), "no advice should change these: age (immutable)"
     assert said in run("counterfactual", *ask).text
+    assert 'then age = "immutable")' in run("counterfactual", *ask).text
     assert said in run("counterfactual", *ask, "--menu").text
     assert said in run("counterfactual", *ask, "--diverse").text
     assert said not in run("counterfactual", *ask, "--vary", "age").text  # it was asked for
@@ -93,3 +98,12 @@ def test_names_that_look_like_markup_are_shown_as_they_are(run, tmp_path: Path):
     path = tmp_path / "data.csv"
     pd.DataFrame({"[bold]age[/bold]": [20, 30]}).to_csv(path, index=False)
     assert "[bold]age[/bold]" in run("inspect", str(path)).out
+
+
+def test_what_to_declare_is_written_as_the_file_wants_it() -> None:
+    space = Space((Feature("Age (years)", (20, 30, 40), ordered=True), Feature("income", (1, 2), ordered=True)))
+    change = Change("Age (years)", 20, 30)
+    (said,) = describe_guessed_roles(space, [Counterfactual({"Age (years)": 30, "income": 1}, (change,))])
+    found = re.search(r"then (.+)\) or", said)
+    assert found is not None
+    assert tomllib.loads(found[1]) == {"Age (years)": "immutable"}

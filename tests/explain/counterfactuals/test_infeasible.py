@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 from small_models import AGES, DEBTS, JOBS, MODELS, list_points, make_case
 
 import ironrule
-from ironrule import Budget, Cost, Explainer, Infeasibility, Role
+from ironrule import Budget, Cost, Explainer, Infeasibility, Role, Target
 from ironrule.errors import ConstraintError
 from ironrule.results.changes.infeasibility import Restriction
 
@@ -152,6 +152,10 @@ def test_a_model_that_never_says_yes_needs_no_restriction() -> None:
     assert found.proven  # enumerated
     assert found.restrictions == ()
     assert "whatever may change" in str(found)
+    assert str(found).endswith("no point of the space has the desired outcome")
+    higher = explainer.find_forbidding_restrictions({"a": 0, "b": 0}, target=Target(above=0.9))
+    assert (higher.proven, higher.restrictions) == (True, ())
+    assert str(higher).endswith("no point of the space has a score above 0.9")
 
 
 def test_what_a_search_cannot_prove_is_not_called_proven() -> None:

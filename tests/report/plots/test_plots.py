@@ -192,7 +192,7 @@ def test_the_overview_counts_verdicts_lengths_and_features(explanation):
         ("Home", [("proven", 1), ("unrefuted", 1)]),
     ]
     drawing = draw_overview(overview)
-    assert "not proven: no exception was found (1, 33 %)" in drawing.texts
+    assert "not proven: no exception was found (1, 33%)" in drawing.texts
     assert kinds(drawing).count("proven") == 1 + 1 + 1 + 2
 
 

@@ -184,6 +184,12 @@ def test_counterfactuals_obey_prices_that_are_typed(client: httpx.Client) -> Non
     assert data["counterfactuals"]
     assert not [one for way in data["counterfactuals"] for one in way if one["feature"] == "duration_in_month"]
     assert "by the cost asked for" in data["within"]
+    page = client.get(f"/applicants/{DENIED}").text
+    about = client.get(f"/applicants/{DENIED}.json").json()["cost_examples"]
+    assert all(f"<code>{about[key]}</code>" in page for key in ("price", "directions", "never", "step"))
+    assert {about[key].partition("=")[0] for key in ("price", "directions", "never", "step")} <= {
+        one["feature"] for one in client.get(f"/applicants/{DENIED}.json").json()["values"]
+    }
     wrong = client.post(f"/applicants/{DENIED}/counterfactuals", data={"prices": "job=cheap"}, follow_redirects=True)
     assert "must have numbers" in wrong.text
 

@@ -134,7 +134,7 @@ def _measure_shifts(places: Float64Array, counts: Float64Array, own: float, cost
     """How far the percentiles of numbers are from that of the own one."""
     order = np.argsort(places, kind="stable")
     percentiles = np.empty(len(places))
-    # of one more row than there are, so that nobody is at 100 %
+    # of one more row than there are, so that nobody is at 100%
     percentiles[order] = np.cumsum(counts[order]) / (counts.sum() + 1.0)
     here = float(percentiles[np.flatnonzero(places == own)[0]])
     if cost == "max":

@@ -16,7 +16,7 @@ from ironrule.report.plots.drawing import Drawing, LineSegment, Shape, TextLine
 from ironrule.report.text import collect_labels
 from ironrule.results.explanation import Explanation
 from ironrule.rule.phrasing import FeatureLabels
-from ironrule.wording import format_count
+from ironrule.wording import format_count, format_percent
 
 MAX_FEATURES = 15
 T = TypeVar("T")
@@ -122,7 +122,7 @@ def _draw_verdicts(overview: BatchOverview, top: float) -> list[Shape]:
     shapes: list[Shape] = []
     for index, (style, number) in enumerate(overview.verdicts):
         y = top + 18 * index
-        share = f"{100 * number / overview.count:.0f} %" if number < overview.count else "all"
+        share = format_percent(number / overview.count) if number < overview.count else "all"
         text = f"{style.meaning} ({number:,}, {share})"
         if style.tint is not None and overview.shortest:
             text += f"; {overview.shortest:,} of them with a proof that no shorter rule holds"

@@ -187,7 +187,9 @@ class Infeasibility(JsonDocument):
         if not self.proven:
             return "not known whether there is a counterfactual"
         if not self.needed:
-            return "there is no counterfactual, whatever may change: no point of the space has the desired outcome"
+            reached = escape_controls(Goal(self.target, self.margin, self.further_models).describe(self.labels))
+            known = "there is no counterfactual whatever may change, and that is proven"
+            return f"{known}: no point of the space has {reached}"
         lines = ["there is no counterfactual, and that is proven; these restrictions together forbid every one:"]
         for one in self.needed:
             lines.append(f"- {one}")

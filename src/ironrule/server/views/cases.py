@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -183,6 +184,7 @@ def build_applicant_view(service: Service, row: int) -> dict[str, Any]:
         "readable": service.served_model.explainer.unreadable_reason is None,
         "change_example": _build_change_example(space),
         "subspace_example": _build_subspace_example(space, values),
+        "cost_examples": build_cost_examples(space),
     }
 
 
@@ -249,6 +251,39 @@ def _build_subspace_example(space: Space, values: Mapping[str, Any]) -> str | No
     names = [f.name for f in space.features if f.naturally_ordered and f.numeric and f.name.isidentifier()]
     known = [name for name in names if values[name] is not None]
     return f"cf.{min(known, key=len)} <= {format_value(values[min(known, key=len)], 'unquoted')}" if known else None
+
+
+def build_cost_examples(space: Space) -> dict[str, str | None]:
+    """How prices and steps are typed, with names of these features; None for what none of them can have.
+
+    >>> from ironrule import Feature
+    >>> space = Space((Feature("income", (0, 20_000), ordered=True), Feature("home", ("own", "rent"), ordered=False)))
+    >>> [build_cost_examples(space)[key] for key in ("price", "directions", "never", "step")]
+    ['home=2', 'income=1:5', 'income=inf', 'income=200']
+    """
+    names = [feature.name for feature in sorted(space.features, key=lambda one: len(one.name))]
+    ordered = [feature.name for feature in space.features if feature.ordered]
+    kept = [f.name for f in space.features if f.role is not None and f.role.kind in ("immutable", "protected")]
+    steps = {f.name: _choose_step(f) for f in space.features if f.can_be_interval and len(f.values) > 1}
+    stepped = max(steps, key=lambda name: (float(steps[name]), -len(name))) if steps else None
+    return {
+        "price": f"{names[0]}=2",
+        "directions": f"{min(ordered, key=len)}=1:5" if ordered else None,
+        "never": f"{kept[0] if kept else names[min(1, len(names) - 1)]}=inf",
+        "step": None if stepped is None else f"{stepped}={steps[stepped]}",
+        "multiple": None if stepped is None else steps[stepped],
+    }
+
+
+def _choose_step(feature: Feature) -> str:
+    """A short number of about a hundredth of the range; at least 1 for whole numbers."""
+    low, high = feature.values[0], feature.values[-1]
+    assert isinstance(low, (int, float))
+    assert isinstance(high, (int, float))
+    power = math.floor(math.log10(high - low)) - 2
+    size = max(0, power) if feature.has_only_integers else power
+    digits = int((high - low) / 10.0 ** (power + 2))
+    return format_value(float(f"{digits if size == power else 1}e{size}"), "unquoted")
 
 
 def answer_new_applicant(service: Service, values: Mapping[str, Any]) -> WhatIfResult:

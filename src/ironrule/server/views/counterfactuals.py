@@ -25,7 +25,7 @@ from ironrule.server.views.texts import build_changes
 from ironrule.space.feature import value_from_json
 from ironrule.space.labels import Labels
 from ironrule.space.space import Space
-from ironrule.wording import format_cost_resolution, format_count, format_resolution
+from ironrule.wording import format_cost_resolution, format_count, format_percent_up, format_resolution
 
 NORM_WORDS = {"l1": "sum of distances", "l2": "root of the squares of the distances", "linf": "largest distance"}
 
@@ -106,7 +106,7 @@ def _describe_proof(document: Mapping[str, Any], cost: Cost) -> list[str]:
     if not resolution:
         return [*said, "This is exact: nothing was rounded."]
     if cost.is_usual:
-        share = f"{100 * resolution:g}%"
+        share = format_percent_up(resolution)
         said.append(
             f"Numbers were rounded to readable ones. Fewer changes cannot do, and as many changes can be nearer by "
             f"{share} of the range of each number that changes, at the most."

@@ -13,7 +13,7 @@ from ironrule.results.batch import CoveringRule
 from ironrule.rule.phrasing import format_label, name_value
 from ironrule.server.batches import BatchResults
 from ironrule.server.service import Service
-from ironrule.server.views.scores import format_score
+from ironrule.server.views.scores import assign_score_bins, format_score
 from ironrule.server.views.texts import list_conditions, list_features
 from ironrule.space.feature import Feature
 from ironrule.space.labels import NO_LABELS, Labels
@@ -21,7 +21,6 @@ from ironrule.space.labels import NO_LABELS, Labels
 MAX_GROUPS = 8
 NUMBER_GROUPS = 5
 MAX_RULES = 12
-SCORE_BINS = 20
 
 
 def build_overview_view(service: Service, by: str | None) -> dict[str, Any]:
@@ -109,17 +108,19 @@ def _build_score_bars(scorer: RowScorer | None, outcomes: BoolArray) -> dict[str
     if scorer is None or scorer.past.min() == scorer.past.max():
         return None
     low, high = float(scorer.past.min()), float(scorer.past.max())
-    places = np.minimum((scorer.past - low) / (high - low) * SCORE_BINS, SCORE_BINS - 1).astype(np.int64)
-    rows = np.bincount(places, minlength=SCORE_BINS)
-    denied = np.bincount(places, weights=~outcomes, minlength=SCORE_BINS).astype(np.int64)
     threshold = scorer.threshold
-    is_inside = threshold is not None and low <= threshold <= high
+    cut = threshold if threshold is not None and low <= threshold <= high else None
+    bins = assign_score_bins(scorer.past, outcomes, cut, scorer.direction)
+    rows = np.bincount(bins.places, minlength=bins.count)
+    denied = np.bincount(bins.places, weights=~outcomes, minlength=bins.count).astype(np.int64)
     return {
         "low": format_score(low),
         "high": format_score(high),
+        "low_place": bins.find_place(low),
+        "high_place": bins.find_place(high),
         "top": int(rows.max()),
         "threshold": None if threshold is None else format_score(threshold),
-        "threshold_place": round((threshold - low) / (high - low), 4) if is_inside and threshold is not None else None,
+        "threshold_place": None if cut is None else bins.find_place(cut),
         "bars": [
             {
                 "rows": count,

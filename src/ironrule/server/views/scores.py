@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
-from ironrule.explain.row_score import RowScore, RowScorer
+import numpy as np
+
+from ironrule.arrays import BoolArray, Float64Array, Int64Array
+from ironrule.explain.row_score import TOLERANCE, RowScore, RowScorer
+from ironrule.model.decision import Direction
 
 DIGITS = 3
 MAX_DIGITS = 17
-GAUGE_WIDTH = 300.0
-BINS = 30
+SCORE_BINS = 20  # from the least to the largest score; one more where they do not begin there
 
 
 def format_score(value: float, other: float | None = None) -> str:
@@ -65,3 +70,43 @@ def _build_gauge(scorer: RowScorer, score: RowScore) -> dict[str, Any]:
         "threshold_place": None if score.threshold is None else round((score.threshold - low) / width, 4),
         "desired_is_right": score.direction == "above",
     }
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreBins:
+    """Bars of one ``width`` side by side, the first of which begins at ``start``, and in which of them each row is."""
+
+    places: Int64Array
+    start: float
+    width: float
+    count: int
+
+    def find_place(self, score: float) -> float:
+        """Where a score is, from 0, where the first bar begins, to 1, where the last one ends."""
+        return round((score - self.start) / (self.count * self.width), 4)
+
+
+def assign_score_bins(
+    scores: Float64Array, outcomes: BoolArray, threshold: float | None, direction: Direction
+) -> ScoreBins:
+    """Which bar each row belongs to. The threshold is the edge of a bar, so that none has rows of both sides.
+
+    A row that is exactly there belongs to the side of its outcome, which is the model's: some models approve such rows,
+    others deny them.
+    """
+    low, high = float(scores.min()), float(scores.max())
+    edge, width = low if threshold is None else threshold, (high - low) / SCORE_BINS
+    if threshold is None:
+        is_right = np.ones(len(scores), dtype=np.bool_)
+    else:
+        is_right = np.where(np.abs(scores - edge) <= TOLERANCE, outcomes == (direction == "above"), scores > edge)
+    left = 0 if is_right.all() else _count_bins(edge - low, width)
+    right = _count_bins(high - edge, width) if is_right.any() else 0
+    steps = np.floor((scores - edge) / width).astype(np.int64)
+    places = left + np.where(is_right, np.clip(steps, 0, right - 1), np.clip(steps, -left, -1))
+    return ScoreBins(places, edge - left * width, width, left + right)
+
+
+def _count_bins(length: float, width: float) -> int:
+    """How many bars cover a length, at least one; an end that is an edge but for rounding begins no further bar."""
+    return max(1, math.ceil(length / width - TOLERANCE))
