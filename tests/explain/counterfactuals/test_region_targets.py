@@ -19,7 +19,7 @@ from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
-from small_models import AGES, DEBTS, JOBS, MODELS, list_points
+from small_models import JOBS, MODELS, list_larger, list_points
 
 from ironrule import CounterfactualRegion, Explainer, Target
 from ironrule.errors import InputError
@@ -31,7 +31,6 @@ ESTIMATORS = {
         [("a", LogisticRegression()), ("b", RandomForestClassifier(3, max_depth=3, random_state=0))], voting="soft"
     ),
 }
-DOMAINS: dict[str, Any] = {"age": list(AGES), "debt": list(DEBTS), "job": list(JOBS)}
 
 
 def fit(kind: str, seed: int, table: pd.DataFrame, classes: tuple[str, ...] = ("no", "yes")) -> Any:
@@ -68,25 +67,6 @@ def reach(models: list[Any], table: Any, target: Any, margin: float) -> np.ndarr
         good &= shares > (-np.inf if target.above is None else target.above + margin)
         good &= ~(shares > (np.inf if target.at_most is None else target.at_most - margin))
     return good
-
-
-def list_larger(region: CounterfactualRegion) -> list[dict[str, list[Any]]]:
-    """The values by feature of every region that has one bound further out, or one category freed."""
-    own = {name: [value] for name, value in region.fixed.items()}
-    for one in region.ranges:
-        every = DOMAINS[one.feature]
-        own[one.feature] = every if one.any_value else every[every.index(one.low) : every.index(one.high) + 1]
-    larger = []
-    for one in region.ranges:
-        every, now = DOMAINS[one.feature], own[one.feature]
-        if one.feature == "job":
-            larger += [] if one.any_value else [own | {"job": every}]
-            continue
-        if now[0] != every[0]:
-            larger.append(own | {one.feature: [every[every.index(now[0]) - 1], *now]})
-        if now[-1] != every[-1]:
-            larger.append(own | {one.feature: [*now, every[every.index(now[-1]) + 1]]})
-    return larger
 
 
 def check_seen(region: CounterfactualRegion, points: pd.DataFrame, good: np.ndarray) -> None:

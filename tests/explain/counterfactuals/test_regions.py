@@ -10,38 +10,17 @@ import pandas as pd
 import pytest
 from hypothesis import assume, example, given, settings, strategies as st
 from sklearn.tree import DecisionTreeClassifier
-from small_models import AGES, DEBTS, JOBS, MODELS, list_points, make_case
+from small_models import MODELS, list_larger, list_points, make_case
 
 from ironrule import Budget, Checker, Counterfactual, CounterfactualRegion, Explainer
 from ironrule.errors import InputError
 from ironrule.verdict.budget import BudgetExhausted, Meter
 from ironrule.verdict.verdict import Unrefuted
 
-DOMAINS: dict[str, Any] = {"age": list(AGES), "debt": list(DEBTS), "job": list(JOBS)}
-
 
 def select(region: CounterfactualRegion, points: pd.DataFrame) -> pd.DataFrame:
     """The points of a region: its rule alone tells them, what stays as it is included."""
     return points[region.rule.covers(points)]
-
-
-def list_larger(region: CounterfactualRegion) -> list[dict[str, list[Any]]]:
-    """The values by feature of every region that has one bound further out, or one category freed."""
-    own = {name: [value] for name, value in region.fixed.items()}
-    for one in region.ranges:
-        every = DOMAINS[one.feature]
-        own[one.feature] = every if one.any_value else every[every.index(one.low) : every.index(one.high) + 1]
-    larger = []
-    for one in region.ranges:
-        every, now = DOMAINS[one.feature], own[one.feature]
-        if one.feature == "job":
-            larger += [] if one.any_value else [own | {"job": every}]
-            continue
-        if now[0] != every[0]:
-            larger.append(own | {one.feature: [every[every.index(now[0]) - 1], *now]})
-        if now[-1] != every[-1]:
-            larger.append(own | {one.feature: [*now, every[every.index(now[-1]) + 1]]})
-    return larger
 
 
 def check(region: CounterfactualRegion, model: Any) -> None:
