@@ -226,6 +226,7 @@ def test_login_needs_a_known_token(wide: Page, german: ServedModel, tmp_path: Pa
         page.goto(f"{client.base_url}/applicants/{DENIED}")
         page.get_by_role("button", name="Explain", exact=True).click()
         page.wait_for_url("**/explanations/*")
+        page.get_by_role("heading", name="In the audit log").click()  # the record is folded
         expect(page.get_by_text("ann", exact=True)).to_be_visible()
         page.get_by_role("button", name="Log out (ann)").click()
         page.wait_for_url("**/login")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from batch_examples import make_explainer, read_contents
-from ironrule.explain.batch import rows
+from ironrule.explain.batch import process_pool, rows
 from ironrule.explain.batch.rows import find_first_equal
 from ironrule.space.codes import EncodedTable
 
@@ -34,6 +34,7 @@ def test_a_batch_of_all_past_rows_reads_some_at_a_time(monkeypatch: pytest.Monke
     explainer, read, plain = make_explainer(), list[int](), EncodedTable.points
     whole = explainer.explain_many(workers=1)
     monkeypatch.setattr(rows, "CHUNK_ROWS", 8)
+    monkeypatch.setattr(process_pool, "MAX_TASK_ROWS", 20)
 
     def counted(self: EncodedTable, *some: Any) -> Any:
         found = plain(self, *some)
@@ -43,7 +44,7 @@ def test_a_batch_of_all_past_rows_reads_some_at_a_time(monkeypatch: pytest.Monke
     monkeypatch.setattr(EncodedTable, "points", counted)
     batch = explainer.explain_many(workers=1)
     assert len(batch) > 8
-    assert max(read) <= 31  # a chunk, or a task
+    assert max(read) <= 20  # a chunk, or a task
     assert read_contents(batch) == read_contents(whole)
 
 
