@@ -223,7 +223,9 @@ def _search_by_asking(question: ChangeQuestion, run: Run) -> FoundChanges:
         found = NearestChanges(items, False, nearest.stopped)
     else:
         found, name = describe_changes(question.context, query, find_by_geco(quick, run), run), "GeCo"
-    return FoundChanges(question, replace(found, items=order_by_cost(found.items, question.count_cost())), name)
+    if len(found.items) > 1:  # to know what every value costs takes longer than to find one counterfactual
+        found = replace(found, items=order_by_cost(found.items, question.count_cost()))
+    return FoundChanges(question, found, name)
 
 
 def _decide_quickly(context: ExplainerContext, query: BoxQuery) -> BoxQuery:
