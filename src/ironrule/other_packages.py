@@ -1,7 +1,7 @@
 """What users of SHAP, LIME, anchor-exp, alibi and DiCE type first, and what to type here.
 
-A name of another package is refused like any other that does not exist. But whoever comes from there types it before
-reading anything, so the error says which call does the same (``docs/moving_over.md`` has both side by side).
+A name of another package is refused like any other that does not exist. But users of that package try it before they
+read our pages, so the error says which call does the same (``docs/moving_over.md`` has both side by side).
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def require_desired(points: Points, model: Model, single_point_model: Model, sco
 
 def _raise_denied(denied: Points, model: ScoringModel) -> NoReturn:
     """Raise ModelError about points that a model denies, and its reading desires; where scores are within rounding of
-    the threshold, that is neither's fault.
+    the threshold, both may be right.
     """
     try:
         is_near = bool((np.abs(model.scores(denied)) <= NEAR).any())
@@ -80,7 +80,7 @@ def _raise_denied(denied: Points, model: ScoringModel) -> NoReturn:
         is_near = False
     if is_near:
         raise ModelError(
-            "the model scores a point within rounding of the threshold, and answers differently each time it is asked",
+            "the model scores a point within rounding of the threshold, and may decide otherwise beside other rows",
             hint="move the threshold, or the end of the band, a little, so that it is not itself a score",
             code="score-at-threshold",
         )
