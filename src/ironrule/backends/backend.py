@@ -22,9 +22,9 @@ from ironrule.space.constraints.feasible import FeasibleRegion
 from ironrule.space.space import Space
 
 if TYPE_CHECKING:
-    from ironrule.backends.nearest import NearestSearch
+    from ironrule.backends.nearest import CheapestSearch, GapCosts, NearestSearch
     from ironrule.backends.network.engine import BoundEngine
-    from ironrule.oracles.protocol import BoxQuery, Oracle
+    from ironrule.oracles.protocol import BoxQuery, Oracle, Run
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +49,21 @@ class NearestRequest:
     oracle: Oracle | None = None  # the model's exact oracle, where there is one
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CheapestRequest:
+    """A model whose cheapest counterfactuals are wanted, in a box that holds the instance.
+
+    ``query`` has the cost, infinite where a code may not be chosen. ``model`` decides single points. ``gap_costs`` says
+    where numbers between two codes may be chosen, and what is known of what these cost.
+    """
+
+    tabulated_model: TabulatedModel
+    query: BoxQuery
+    model: Model
+    gap_costs: GapCosts
+    run: Run
+
+
 @dataclass(frozen=True, slots=True)
 class Backend:
     """All that one normal form needs, as functions.
@@ -59,6 +74,7 @@ class Backend:
     the constraints of the space or others. ``decide_points`` says which points may be desired by one of the
     alternatives, and which surely are. ``build_oracle`` gives the exact oracle, and raises Unreadable if the model is
     found to decide otherwise than its alternatives do; ``build_nearest_search`` the search for nearest counterfactuals.
+    ``build_cheapest_search`` gives a search for cheapest ones under any cost, over all numbers, where there is one.
     """
 
     accepts: Callable[[NormalForm], bool]
@@ -68,6 +84,7 @@ class Backend:
     decide_points: Callable[[Sequence[Any], Points], tuple[BoolArray, BoolArray]]
     build_oracle: Callable[[OracleRequest], Oracle | None]
     build_nearest_search: Callable[[NearestRequest], NearestSearch | None]
+    build_cheapest_search: Callable[[CheapestRequest], CheapestSearch] | None = None
 
 
 def decide_any(

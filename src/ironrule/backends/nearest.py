@@ -9,12 +9,13 @@ or the largest part counts. Searches work on cells: the cheapest, or the nearest
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
 import numpy as np
 
-from ironrule.arrays import Float64Array, Int32Array, Int64Array, Points
+from ironrule.arrays import BoolArray, Float64Array, Int32Array, Int64Array, Points
 from ironrule.jit import kernel
 from ironrule.model.normal_form.cells import Cells
 from ironrule.oracles.geco.candidates import InstanceDistance, NormWeights
@@ -114,6 +115,60 @@ class NearestCounterfactuals:
     proven: bool
     stopped: str | None = None
     proven_count: int = 0
+
+
+GapCost = Literal["straight", "squared", "unknown"]
+"""What numbers between two values cost: on the straight line, on the parabola, or between what the values cost."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GapCosts:
+    """Per feature and code, whether numbers that may be chosen lie before the next one, and per feature what they cost;
+    ``bends`` says how far what the network sees of such a number may be from the straight line on which its cost is
+    known, ``least_change`` what any change of a feature costs at least.
+    """
+
+    after: tuple[BoolArray, ...]
+    kinds: tuple[GapCost, ...]
+    bends: tuple[float, ...]
+    least_change: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheapestPoint:
+    """The cheapest counterfactual that was found, None if none was, and what every one costs at least."""
+
+    point: Points | None
+    cost: float
+    bound: float
+
+
+@dataclass(order=True, slots=True)
+class OpenPart:
+    """A box that may hold a counterfactual between two values, by what its points cost at least."""
+
+    bound: float
+    box: Box = field(compare=False)
+
+
+class CheapestSearch(Protocol):
+    """A search for cheapest counterfactuals under any cost, with a bound of what is left open.
+
+    ``limit`` is how many boxes are looked at for one counterfactual; ``stuck`` are the boxes that could neither be closed
+    nor cut.
+    """
+
+    limit: int
+    stuck: list[OpenPart]
+
+    def find_next(self, earlier: Sequence[frozenset[int]]) -> CheapestPoint:
+        """The cheapest counterfactual that changes all the features of no earlier one."""
+        ...
+
+    @property
+    def answer(self) -> CheapestPoint:
+        """What is known now, also where the search was ended by an exception."""
+        ...
 
 
 class NearestSearch(Protocol):

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from ironrule.arrays import Points
-from ironrule.backends.backend import Backend, NearestRequest, OracleRequest
+from ironrule.backends.backend import Backend, CheapestRequest, NearestRequest, OracleRequest
 from ironrule.backends.conjunction.backend import build_conjunction_backend
 from ironrule.backends.forest.backend import FOREST
-from ironrule.backends.nearest import NearestCounterfactuals, NearestSearch
+from ironrule.backends.nearest import CheapestSearch, NearestCounterfactuals, NearestSearch
 from ironrule.backends.network.backend import NETWORK
 from ironrule.backends.tree.backend import TREE
 from ironrule.model.intervals import Gaps
@@ -157,6 +157,14 @@ def find_nearest(
         stopped = name_stop(stop, run.meter)
     every = np.array([*found, *([] if search.best is None else [search.best])], dtype=np.int32)
     return NearestCounterfactuals(every.reshape(-1, len(query.case.space)), proven, stopped, len(found))
+
+
+def build_cheapest_search(request: CheapestRequest) -> CheapestSearch | None:
+    """The backend's own search for cheapest counterfactuals under any cost, where it has one."""
+    for backend in list_backends(request.tabulated_model.normal_form):
+        if backend.build_cheapest_search is not None:
+            return backend.build_cheapest_search(replace(request, query=narrow_to_constraints(request.query)))
+    return None
 
 
 def narrow_to_constraints(query: BoxQuery) -> BoxQuery:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from ironrule.arrays import BoolArray, Points
-from ironrule.backends.backend import Backend, NearestRequest, OracleRequest, decide_any
-from ironrule.backends.nearest import NearestSearch, NoCounterfactuals
+from ironrule.backends.backend import Backend, CheapestRequest, NearestRequest, OracleRequest, decide_any
+from ironrule.backends.nearest import CheapestSearch, NearestSearch, NoCounterfactuals
+from ironrule.backends.network.cheapest import CheapestNetworkSearch
 from ironrule.backends.network.compile import CompiledNetwork, compile_network, decide_points as decide_net_points
 from ironrule.backends.network.engine import CpuEngine
 from ironrule.backends.network.nearest import NetworkNearestSearch
@@ -81,6 +82,16 @@ def build_nearest_search(request: NearestRequest) -> NearestSearch:
     return NetworkNearestSearch.build(nets, request.query, request.engine) if nets else NoCounterfactuals()
 
 
+def build_cheapest_search(request: CheapestRequest) -> CheapestSearch:
+    """Best-first branch and bound with bounds that heed the cost."""
+    query = request.query
+    assert query.cost is not None
+    nets = compile_nets(request.tabulated_model, query.case.space, query.case.feasible)
+    return CheapestNetworkSearch(
+        nets, query.case, query.box, query.cost, gaps=request.gap_costs, model=request.model, run=request.run
+    )
+
+
 NETWORK = Backend(
     accepts=is_network,
     find_used_columns=find_used_columns,
@@ -89,4 +100,5 @@ NETWORK = Backend(
     decide_points=decide_points,
     build_oracle=build_oracle,
     build_nearest_search=build_nearest_search,
+    build_cheapest_search=build_cheapest_search,
 )

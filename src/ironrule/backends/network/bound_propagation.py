@@ -167,14 +167,11 @@ def _add_table_range(net: CompiledNetwork, open_cells: OpenCells, j: int, worksp
 
 
 @kernel_helper
-def add_input_maximum(net: CompiledNetwork, open_cells: OpenCells, workspace: NetworkWorkspace, keep: bool) -> None:
-    """Add to `total` the maximum over the box of the first layer's sums, each times its coefficient.
+def collect_input_slopes(net: CompiledNetwork, workspace: NetworkWorkspace) -> None:
+    """Write how `coefficients` times the first layer's sums depend on every feature, and add the constant to `total`.
 
-    With `keep`, the cells where it is reached go to `maximum_cell`.
+    `slopes[j]` is the factor of a scaled number, `row_products[row]` what the function gains by one row of a table.
     """
-    # The function is sum over units h of coefficients[h] * sum[h]. Features are independent in a box, so its maximum is
-    # the sum of the features' own maxima. First collect how the function depends on every feature: `slopes[j]` is its
-    # factor of a scaled number, `rows[row]` what it gains by one row of a table.
     slopes, rows = workspace.slopes, workspace.row_products
     for j in range(slopes.shape[0]):
         for lane in range(LANES):
@@ -209,8 +206,19 @@ def add_input_maximum(net: CompiledNetwork, open_cells: OpenCells, workspace: Ne
             weight = down[h, row]
             for lane in range(LANES):
                 rows[row, lane] += weight * coefficients[h, lane]
-    # Now the maximum of every feature: a scaled number is best at the end that the sign of its slope points to, a table
-    # at its best open cell. With `keep`, the cell is remembered.
+
+
+@kernel_helper
+def add_input_maximum(net: CompiledNetwork, open_cells: OpenCells, workspace: NetworkWorkspace, keep: bool) -> None:
+    """Add to `total` the maximum over the box of the first layer's sums, each times its coefficient.
+
+    With `keep`, the cells where it is reached go to `maximum_cell`.
+    """
+    # The function is sum over units h of coefficients[h] * sum[h]. Features are independent in a box, so its maximum is
+    # the sum of the features' own maxima.
+    collect_input_slopes(net, workspace)
+    slopes = workspace.slopes
+    # A scaled number is best at the end that the sign of its slope points to, a table at its best open cell. With `keep`, the cell is remembered.
     for j in range(slopes.shape[0]):
         if net.is_linear[j]:
             for lane in range(LANES):
@@ -303,6 +311,9 @@ def _substitute_relaxation(net: CompiledNetwork, layer: int, workspace: NetworkW
         for lane in range(LANES):
             over, under = above[unit, lane], below[unit, lane]
             coefficients[i, lane] = coefficients[i, lane] * (over if coefficients[i, lane] >= 0.0 else under)
+        # What a search knows of the sign of a sum makes the bound no smaller where it holds (`multipliers`).
+        for lane in range(LANES):
+            coefficients[i, lane] += workspace.multipliers[unit, lane]
         for lane in range(LANES):
             total[lane] += coefficients[i, lane] * bias
         for lane in range(LANES):
@@ -310,12 +321,10 @@ def _substitute_relaxation(net: CompiledNetwork, layer: int, workspace: NetworkW
 
 
 @kernel_helper
-def back_substitute(
-    net: CompiledNetwork, open_cells: OpenCells, layer: int, workspace: NetworkWorkspace, keep: bool
-) -> None:
-    """Write to `bound` an upper bound of `coefficients` times the outputs of a layer (back-substitution, CROWN).
+def trace_back(net: CompiledNetwork, layer: int, workspace: NetworkWorkspace, keep: bool) -> None:
+    """Replace `coefficients` of the outputs of a layer by those of the first layer's sums (back-substitution, CROWN).
 
-    With `keep`, the coefficient of every activation and the cells where the bound is reached are kept.
+    With `keep`, the coefficient of every activation is kept.
     """
     # Invariant of the loop: everywhere in the box, the function asked for is at most `total` plus `coefficients` times
     # the outputs of layer k, up to the rounding that `error` counts.
@@ -337,6 +346,17 @@ def back_substitute(
             for h in range(net.widths[k - 1]):
                 for lane in range(LANES):
                     coefficients[h, lane] = then[h, lane]
+
+
+@kernel_helper
+def back_substitute(
+    net: CompiledNetwork, open_cells: OpenCells, layer: int, workspace: NetworkWorkspace, keep: bool
+) -> None:
+    """Write to `bound` an upper bound of `coefficients` times the outputs of a layer.
+
+    With `keep`, the coefficient of every activation and the cells where the bound is reached are kept.
+    """
+    trace_back(net, layer, workspace, keep)
     # What is left is a linear function of the first layer's sums, whose maximum over the box is known.
     add_input_maximum(net, open_cells, workspace, keep)
     for lane in range(LANES):
@@ -392,15 +412,15 @@ def optimize_relaxation(net: CompiledNetwork, workspace: NetworkWorkspace, step:
     for k in range(net.widths.shape[0]):
         start, width = net.unit_starts[k], net.widths[k]
         if k > 0:
-            _compute_layer_sums(net, k, workspace)
+            compute_layer_sums(net, k, workspace)
         for i in range(width):
             # Outputs first: they must come from the line that the bound has used, not from the moved one.
-            _apply_relaxation(workspace, start + i, i)
+            apply_relaxation(workspace, start + i, i)
             if net.activations[k] > 2:
-                _mix_with_tangent(net, k, start + i, workspace.sums[i], workspace, step)
+                mix_with_tangent(net, k, start + i, workspace.sums[i], workspace, step)
             elif net.activations[k] > 0:
                 least = net.slopes[k] if net.activations[k] == 2 else 0.0
-                _adjust_relu_slope(least, start + i, workspace.sums[i], workspace, step)
+                adjust_relu_slope(least, start + i, workspace.sums[i], workspace, step)
 
 
 @kernel_helper
@@ -427,7 +447,7 @@ def _compute_first_sums(net: CompiledNetwork, workspace: NetworkWorkspace) -> No
 
 
 @kernel_helper
-def _compute_layer_sums(net: CompiledNetwork, k: int, workspace: NetworkWorkspace) -> None:
+def compute_layer_sums(net: CompiledNetwork, k: int, workspace: NetworkWorkspace) -> None:
     """A layer's sums, from the outputs of the layer before it."""
     inputs, at, start = net.widths[k - 1], net.weight_starts[k - 1], net.unit_starts[k]
     sums, values, turned = workspace.sums, workspace.values, net.weights
@@ -442,7 +462,7 @@ def _compute_layer_sums(net: CompiledNetwork, k: int, workspace: NetworkWorkspac
 
 
 @kernel_helper
-def _apply_relaxation(workspace: NetworkWorkspace, unit: int, i: int) -> None:
+def apply_relaxation(workspace: NetworkWorkspace, unit: int, i: int) -> None:
     """Write to `values` a unit's outputs on the lines that the last bound has used."""
     sums, values, given = workspace.sums, workspace.values, workspace.kept_coefficients
     above, above_at = workspace.upper_slope, workspace.upper_intercept
@@ -454,7 +474,7 @@ def _apply_relaxation(workspace: NetworkWorkspace, unit: int, i: int) -> None:
 
 
 @kernel_helper
-def _adjust_relu_slope(least: float, unit: int, sums: Float64Array, workspace: NetworkWorkspace, step: float) -> None:
+def adjust_relu_slope(least: float, unit: int, sums: Float64Array, workspace: NetworkWorkspace, step: float) -> None:
     """Turn the line below a relu that may be on either side of zero."""
     low, high, given, below = workspace.low, workspace.high, workspace.kept_coefficients, workspace.lower_slope
     # Only units whose lower line is in use (negative coefficient) and that may be on both sides of zero have a choice.
@@ -466,7 +486,7 @@ def _adjust_relu_slope(least: float, unit: int, sums: Float64Array, workspace: N
 
 
 @kernel_helper
-def _mix_with_tangent(
+def mix_with_tangent(
     net: CompiledNetwork, k: int, unit: int, sums: Float64Array, workspace: NetworkWorkspace, step: float
 ) -> None:
     """Mix the line of an s-shaped function with its tangent at a sum, where that is sound."""

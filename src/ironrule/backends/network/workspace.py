@@ -56,6 +56,8 @@ class NetworkWorkspace(NamedTuple):
     lower_intercept: Float64Array
     upper_slope: Float64Array
     upper_intercept: Float64Array
+    multipliers: Float64Array  # per unit, what its sum is multiplied with, where its sign is known, and then added
+    unit_sums: Float64Array  # per unit, its sum at a point, on the lines
     kept_coefficients: Float64Array  # per unit, what stands before its activation in the last bound
     coefficients: Float64Array  # per unit of one layer: the linear function that is traced back
     next_coefficients: Float64Array  # the same for the layer before, while it is computed
@@ -80,12 +82,12 @@ def allocate_network_workspace(net: CompiledNetwork, features: int) -> NetworkWo
     units, widest = int(net.unit_starts[-1]), int(net.widths.max())
     first, last, best = np.zeros((3, features, LANES), dtype=np.int64)
     at_first, at_last, slopes = np.zeros((3, features, LANES))
-    low, high, below, below_at, above, above_at, given = np.zeros((7, units, LANES))
+    low, high, below, below_at, above, above_at, signs, at, given = np.zeros((9, units, LANES))
     now, then, flow, sums, values = np.zeros((5, widest, LANES))
     total, error, bound, least = np.zeros((4, LANES))
     point_sums, point_values = np.zeros((2, widest))
     return NetworkWorkspace(
-        first, last, at_first, at_last, low, high, below, below_at, above, above_at, given, now, then, flow, sums,
+        first, last, at_first, at_last, low, high, below, below_at, above, above_at, signs, at, given, now, then, flow, sums,
         values, slopes, np.zeros((len(net.table), LANES)), best, np.zeros(LANES, np.int64), total, error, bound, least,
         np.zeros(features, np.int64), point_sums, point_values,
     )  # fmt: skip

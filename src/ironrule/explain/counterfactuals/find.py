@@ -49,7 +49,7 @@ from ironrule.results.scope import DomainSummary
 from ironrule.rule.counterfactual import LazyValue
 
 REFINEMENTS = 6  # searches box by box where too much is open, each after further numbers joined the domains
-QUESTIONS = 3_000  # asked in one of them for one counterfactual
+REFINED_EFFORT = 0.15  # of one of them, as a share of what is usual
 FEW_POINTS = 8  # that a network's reading decides
 
 
@@ -210,7 +210,7 @@ def _search_boxes(question: ChangeQuestion, run: Run) -> CheapestFound:
     assert context.compiled_model is not None
     query = replace(question.query, cost=row_cost.table)
     tabulated = context.compiled_model.tabulated
-    return find_cheapest_in_boxes(context, tabulated, query, row_cost, run, limit=QUESTIONS)
+    return find_cheapest_in_boxes(context, tabulated, query, row_cost, run, effort=REFINED_EFFORT)
 
 
 def _search_by_asking(question: ChangeQuestion, run: Run) -> FoundChanges:

@@ -15,11 +15,13 @@ import numpy as np
 from ironrule.arrays import BoolArray, Float64Array
 from ironrule.backends.compiled_model import ReadDecisions
 from ironrule.backends.forest.backend import is_tree_sum
-from ironrule.backends.registry import build_case_oracle, find_nearest
+from ironrule.backends.backend import CheapestRequest
+from ironrule.backends.nearest import CheapestSearch, GapCost, GapCosts
+from ironrule.backends.registry import build_case_oracle, build_cheapest_search, find_nearest
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.additive import NearestChanges
 from ironrule.explain.counterfactuals.costs.additive_cost import find_cheapest_additive_changes
-from ironrule.explain.counterfactuals.costs.cheapest_boxes import MAX_QUESTIONS, CheapestBoxSearch
+from ironrule.explain.counterfactuals.costs.cheapest_boxes import CheapestBoxSearch
 from ironrule.explain.counterfactuals.costs.row_cost import RowCost
 from ironrule.model.protocol import Model
 from ironrule.model.read_model import TabulatedModel
@@ -70,13 +72,13 @@ def find_cheapest_in_boxes(
     query: BoxQuery,
     row_cost: RowCost,
     run: Run,
-    limit: int = MAX_QUESTIONS,
+    effort: float = 1.0,
 ) -> CheapestFound:
-    """Up to k cheapest counterfactuals, searched box by box, with so many questions for each; raises Unreadable as
-    :func:`find_cheapest_changes`.
+    """Up to k cheapest counterfactuals, searched box by box, with a share of as many boxes as usual; raises Unreadable
+    as :func:`find_cheapest_changes`.
     """
     search, is_sound = _build_search(context, tabulated_model, query, row_cost, run)
-    search.limit = limit
+    search.limit = int(effort * search.limit)
     items, found, resolution, count, stopped = list[Counterfactual](), list[frozenset[int]](), 0.0, 0, None
     while len(items) < query.k and stopped is None:
         try:
@@ -97,7 +99,7 @@ def find_cheapest_in_boxes(
     return CheapestFound(changes, _list_open_gaps(search))
 
 
-def _list_open_gaps(search: CheapestBoxSearch) -> dict[int, set[int]]:
+def _list_open_gaps(search: CheapestSearch) -> dict[int, set[int]]:
     """The gaps of the cheapest boxes that could neither be closed nor cut."""
     gaps: dict[int, set[int]] = {}
     for stuck in sorted(search.stuck)[:MAX_STUCK_BOXES]:
@@ -117,7 +119,7 @@ def _may_turn_between_values(context: ExplainerContext, query: BoxQuery) -> bool
 
 def _build_search(
     context: ExplainerContext, tabulated_model: TabulatedModel, query: BoxQuery, row_cost: RowCost, run: Run
-) -> tuple[CheapestBoxSearch, bool]:
+) -> tuple[CheapestSearch, bool]:
     """The search, and whether what it proves holds for all numbers."""
     case, gaps = query.case, context.gaps
     sizes = case.space.sizes.tolist()
@@ -135,13 +137,20 @@ def _build_search(
             )
         else:
             is_sound = False
-    oracle = oracle or build_case_oracle(tabulated_model, case, context.engine)
     decides = context.model.primary if context.is_robust else context.point_model
     model: Model = embed_model(decides, context.reduced, case.user_instance)
     assert context.compiled_model is not None
     if len(tabulated_model.parts) > 1 and len(context.compiled_model.parts) == 1:  # several models are slow to ask
         model = ReadDecisions(context.compiled_model.parts[0], model)
     table = _forbid_codes(row_cost.table, case)
+    if not context.is_robust:
+        kinds = tuple(row_cost.find_gap_cost(j) for j in range(len(sizes)))
+        gap_costs = GapCosts(gap_after, kinds, (0.0,) * len(sizes), row_cost.least_part)
+        request = CheapestRequest(tabulated_model, replace(query, cost=table), model, gap_costs, run)
+        own_search = build_cheapest_search(request)
+        if own_search is not None:
+            return own_search, is_sound
+    oracle = oracle or build_case_oracle(tabulated_model, case, context.engine)
     search = CheapestBoxSearch(
         case,
         query.box,

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array, Points
+from ironrule.backends.nearest import CheapestPoint, OpenPart
 from ironrule.model.protocol import Model
 from ironrule.oracles.protocol import BoxQuery, Case, Oracle, Run
 from ironrule.rule.box import Box
@@ -31,15 +32,6 @@ from ironrule.verdict.verdict import Proven, Refuted
 EFFORT = 0.02  # per question, of what the oracle usually spends: a box that it cannot close is cut instead
 MAX_QUESTIONS = 20_000  # for one counterfactual
 ROUNDING = 1e-12  # of costs: tables are rounded, so that little is lost
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CheapestPoint:
-    """The cheapest counterfactual that was found, None if none was, and what every one costs at least."""
-
-    point: Points | None
-    cost: float
-    bound: float
 
 
 @dataclass(order=True, slots=True)
@@ -73,7 +65,7 @@ class CheapestBoxSearch:
     heap: list[CostedBox] = field(default_factory=list)
     count: int = 0
     left: float = math.inf  # the least bound of what can neither be closed nor cut
-    stuck: list[CostedBox] = field(default_factory=list)  # such boxes, of all answers so far
+    stuck: list[OpenPart] = field(default_factory=list)  # such boxes, of all answers so far
     current: float = math.inf  # the bound of the box that is looked at
 
     def find_next(self, earlier: Sequence[frozenset[int]]) -> CheapestPoint:
@@ -206,7 +198,7 @@ class CheapestBoxSearch:
         cut = self._find_cut(box, changing)
         if cut is None:
             self.left = min(self.left, bound)
-            self.stuck.append(CostedBox(bound, self.count, box, changing))
+            self.stuck.append(OpenPart(bound, box))
             return
         j, code = cut
         own, gaps = int(self.case.instance[j]), self.gap_after[j]

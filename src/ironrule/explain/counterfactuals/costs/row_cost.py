@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int64Array
+from ironrule.backends.nearest import GapCost
 from ironrule.errors import InputError, describe_value
 from ironrule.explain.context import ExplainerContext
 from ironrule.oracles.protocol import Case
@@ -113,6 +114,12 @@ class RowCost:
     def least_part(self) -> float:
         """What the least change of a feature costs at least."""
         return 1.0 if self.cost.norm == "fewest" else self.cost.per_change
+
+    def find_gap_cost(self, j: int) -> GapCost:
+        """What numbers between two neighbouring values of a feature cost, where a network sees them in a line."""
+        if self.features[j].seen is not None:
+            return "unknown"
+        return "squared" if self.cost.norm == "l2" else "straight"
 
     def measure_parts(self, j: int, values: Sequence[Value] | AnyArray) -> Float64Array:
         """What some values of a feature add; infinite where they may not be chosen."""
