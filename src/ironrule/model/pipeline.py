@@ -92,25 +92,26 @@ def split_pipeline(model: Any) -> tuple[TransformerSteps | SavedTransform | None
             *before, (_, model) = model.steps
             for label, step in before:
                 _require_columnwise(step, label)
-            parts += [step for _, step in before if not _is_no_operation(step)]
+            parts += [step for _, step in before if not is_no_operation(step)]
         elif isinstance(model, ModelWithPreparation) and model.preparation is not None:
             require_own_methods(model, model.preparation)
             parts.append(model.preparation)
             model = model.final
         else:
             break
-    require_readable(not _is_no_operation(model), "the last step of the Pipeline is not a model")
+    require_readable(not is_no_operation(model), "the last step of the Pipeline is not a model")
     for wrapper in reversed(wrappers):
         model = wrap_estimator(wrapper, model)
     return (TransformerSteps(tuple(parts)) if parts else None), model
 
 
-def _is_no_operation(step: Any) -> bool:
+def is_no_operation(step: Any) -> bool:
+    """Whether a step does nothing, as scikit-learn writes that."""
     return step is None or (isinstance(step, str) and step in NO_OPERATIONS)
 
 
 def _require_columnwise(step: Any, label: str) -> None:
-    if _is_no_operation(step):
+    if is_no_operation(step):
         return
     name = get_library_class_name(step, "sklearn")
     if name in COLUMNWISE_TRANSFORMERS or name in STEP_CONTAINERS or name == "FunctionTransformer":
@@ -197,7 +198,7 @@ def _add_unordered(steps: Iterable[Any], sources: ColumnSources, found: dict[int
         else:
             for columns, reason in _list_unordered(step, name, sources):
                 found |= dict.fromkeys(columns - found.keys(), reason)
-        if name not in ORDER_KEEPING_TRANSFORMERS and not _is_no_operation(step):
+        if name not in ORDER_KEEPING_TRANSFORMERS and not is_no_operation(step):
             sources = sources.forget_order()
 
 
@@ -237,7 +238,7 @@ def _list_unordered(step: Any, name: str, sources: ColumnSources) -> Iterator[tu
     elif name in NON_MONOTONE_TRANSFORMERS:
         reason = f"its {name} does not rise all the way: in floating-point numbers it falls between some neighbours; "
         yield sources.every, f"{reason}use a StandardScaler, MinMaxScaler or RobustScaler"
-    elif name not in MONOTONE_TRANSFORMERS and not _is_no_operation(step) and not _is_passthrough(step):
+    elif name not in MONOTONE_TRANSFORMERS and not is_no_operation(step) and not is_passthrough(step):
         yield sources.every, f"its {type(step).__name__} may tell single numbers apart"
 
 
@@ -246,7 +247,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and not is_missing(value)
 
 
-def _is_passthrough(step: Any) -> bool:
+def is_passthrough(step: Any) -> bool:
     """Whether a step hands on what it gets, as scikit-learn makes it of "passthrough"."""
     return get_library_class_name(step, "sklearn") == "FunctionTransformer" and step.func is None
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ironrule.arrays import BoolArray, Float64Array, Int64Array, Points
+from ironrule.arrays import BoolArray, Float64Array, Int64Array
 from ironrule.backends.nearest import GapCost, GapCosts
 from ironrule.backends.network.compile import CompiledNetwork
 from ironrule.backends.network.workspace import OpenCells
@@ -59,7 +59,9 @@ class ChangePlaces(NamedTuple):
         return OpenCells(self.starts, self.cells, self.values, *[self.cells] * 3)
 
 
-def list_change_places(net: CompiledNetwork, case: Case, box: Box, table: CostTable, gaps: GapCosts) -> ChangePlaces | None:
+def list_change_places(
+    net: CompiledNetwork, case: Case, box: Box, table: CostTable, gaps: GapCosts
+) -> ChangePlaces | None:
     """The places of a box, without those that may not be chosen; None if some feature has none."""
     rounding = TABLE_ROUNDING * max([0.0, *(float(part[np.isfinite(part)].max(initial=0.0)) for part in table.parts)])
     parts = list[_FeaturePlaces]()
@@ -170,7 +172,11 @@ def _list_feature_places(
     repeats = np.ones(len(cells), dtype=np.int64)
     is_virtual = np.zeros(len(cells), dtype=np.bool_)
     if home >= 0 and least_change > 0.0:
-        beside = [place_by_code[code + 1] if code == own else place_by_code[code] for code in after.tolist() if own in (code, code + 1)]
+        beside = [
+            place_by_code[code + 1] if code == own else place_by_code[code]
+            for code in after.tolist()
+            if own in (code, code + 1)
+        ]
         lower, upper = any(place < home for place in beside), any(place > home for place in beside)
         repeats[home] = 1 + lower + upper
         is_virtual = np.repeat(is_virtual, repeats)

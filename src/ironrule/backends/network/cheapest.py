@@ -179,7 +179,9 @@ class CheapestNetworkSearch:
         """What costs no less than this need not be looked at; above all costs before there is a counterfactual."""
         if self.best is not None:
             return self.best_cost * (1.0 - ROUNDING) - 1e-300
-        return 1.0 + 2.0 * self.table.combine_parts([float(part[np.isfinite(part)].max(initial=0.0)) for part in self.table.parts])
+        return 1.0 + 2.0 * self.table.combine_parts(
+            [float(part[np.isfinite(part)].max(initial=0.0)) for part in self.table.parts]
+        )
 
     def _climb_first(self, net: CompiledNetwork, places: ChangePlaces) -> None:
         """Climb to counterfactuals that keep a feature of each earlier one, for a first limit."""
@@ -358,7 +360,10 @@ class CheapestNetworkSearch:
     def _check_points(self, net: CompiledNetwork, places: ChangePlaces, found: PartBounds) -> None:
         """Make the counterfactuals that bounds have shown the best so far, if they are cheaper."""
         starts = places.starts[:-1]
-        costs = [self.table.measure_point(places.codes[starts + point]) if sure else math.inf for point, sure in zip(found.points, found.sure.tolist(), strict=True)]
+        costs = [
+            self.table.measure_point(places.codes[starts + point]) if sure else math.inf
+            for point, sure in zip(found.points, found.sure.tolist(), strict=True)
+        ]
         for row in np.argsort(costs, kind="stable").tolist():
             if costs[row] >= self.best_cost and costs[row] == math.inf:
                 break

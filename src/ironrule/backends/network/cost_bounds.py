@@ -594,7 +594,12 @@ def _bound_margin(
 
 @kernel_helper
 def _improve(
-    net: CompiledNetwork, places: ChangePlaces, workspace: NetworkWorkspace, costs: CostWorkspace, step: float, limit: float
+    net: CompiledNetwork,
+    places: ChangePlaces,
+    workspace: NetworkWorkspace,
+    costs: CostWorkspace,
+    step: float,
+    limit: float,
 ) -> None:
     """Move lines and multipliers one step towards a larger bound, at the mixture of the two last points."""
     _mix_first_sums(net, places, workspace, costs)
@@ -731,9 +736,7 @@ def _find_cut(
 
 
 @kernel_helper
-def _find_widest(
-    net: CompiledNetwork, places: ChangePlaces, workspace: NetworkWorkspace, lane: int
-) -> tuple[int, int]:
+def _find_widest(net: CompiledNetwork, places: ChangePlaces, workspace: NetworkWorkspace, lane: int) -> tuple[int, int]:
     """The feature whose range changes the bound most, and its middle; -1 if nothing but joined neighbours is left."""
     feature, at, most = -1, -1, -1.0
     for j in range(workspace.first.shape[0]):
@@ -1024,7 +1027,19 @@ def bound_parts_on_cores(
         arrays = [array[some] for array in outcome]
         memory = allocate_network_workspace(net, n), allocate_cost_workspace(net, n)
         return lambda: bound_parts(
-            net, places, open_cells, low[some], high[some], phases[some], multipliers[some], line_slopes[some], limit, adds_up, steps, *memory, *arrays
+            net,
+            places,
+            open_cells,
+            low[some],
+            high[some],
+            phases[some],
+            multipliers[some],
+            line_slopes[some],
+            limit,
+            adds_up,
+            steps,
+            *memory,
+            *arrays,
         )
 
     run_parallel([run(some) for some in slices])

@@ -97,7 +97,9 @@ class _Program:
     equal_to: Float64Array
     margin_rows: slice
     side_rows: dict[int, int]  # per unit whose side is known, the row that keeps it
-    line_rows: dict[int, tuple[int, int, int]]  # per other unit: above the left piece, above the right one, below the chord
+    line_rows: dict[
+        int, tuple[int, int, int]
+    ]  # per other unit: above the left piece, above the right one, below the chord
 
     @classmethod
     def build(
@@ -258,7 +260,7 @@ def _list_corners(net: CompiledNetwork, places: ChangePlaces, j: int, first: int
     start, own = int(places.starts[j]), int(places.own[j])
     chosen = {first, last, *(place for place in (own - 1, own, own + 1) if first <= place <= last)}
     for low, high in ((first, min(last, own - 1)), (max(first, own + 1), last)):
-        slopes = places.slopes[start + low : start + high]
+        slopes = places.slopes[start + low : start + max(low, high)]
         turns = np.flatnonzero(np.diff(slopes) > 1e-9 * np.abs(slopes[1:])) + low + 1
         chosen.update(turns[:: max(1, -(-len(turns) // MAX_CORNERS))].tolist())
     return np.array(sorted(chosen), dtype=np.int64)

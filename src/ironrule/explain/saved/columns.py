@@ -10,7 +10,7 @@ range and not for those outside, it counts inside alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +24,8 @@ from ironrule.model.model_input import compute_model_input
 from ironrule.model.normal_form.network import Network
 from ironrule.model.normal_form.splits import list_split_columns
 from ironrule.model.normal_form.tree_sum import TreeSum
-from ironrule.model.pipeline import STEP_CONTAINERS, TransformerSteps, find_unordered_columns, split_pipeline
+from ironrule.model.number_formulas import agrees_with_formula, list_number_formulas
+from ironrule.model.pipeline import TransformerSteps, find_unordered_columns, split_pipeline
 from ironrule.model.read_model import TabulatedModel
 from ironrule.model.readers.library_class import get_library_class_name
 from ironrule.model.readers.registry import get_input_conversion
@@ -49,7 +50,7 @@ def describe_transform(context: ExplainerContext, place: int = 0) -> SavedTransf
         return transform
     probed = _probe_columns(context, model, steps, final)
     formulas = [NumberFormula(), NumberFormula(single=True)]
-    formulas += list(dict.fromkeys(_list_formulas(steps.transformers))) if steps is not None else []
+    formulas += list(dict.fromkeys(list_number_formulas(steps.transformers))) if steps is not None else []
     described = _DescribedModel(
         context=context,
         read=read,
@@ -143,7 +144,7 @@ class _DescribedModel:
             return None
         inside, outside = (probes.get(j) for probes in self.probed)
         for formula in self.formulas:
-            if not _agrees(formula, numbers, known) or not _agrees_with_probes(formula, inside, place):
+            if not agrees_with_formula(formula, numbers, known) or not _agrees_with_probes(formula, inside, place):
                 continue
             if not _agrees_with_probes(formula, outside, place):
                 return replace(formula, low=float(numbers[0]), high=float(numbers[-1]))
@@ -153,13 +154,9 @@ class _DescribedModel:
         return None
 
 
-def _agrees(formula: NumberFormula, numbers: Float64Array, seen: Float64Array) -> bool:
-    return bool(np.array_equal(formula.apply(numbers), seen, equal_nan=True))
-
-
 def _agrees_with_probes(formula: NumberFormula, probed: _Probed | None, place: int) -> bool:
     known = None if probed is None or probed.seen is None else _to_numbers(probed.seen[:, place])
-    return probed is not None and known is not None and _agrees(formula, probed.numbers, known)
+    return probed is not None and known is not None and agrees_with_formula(formula, probed.numbers, known)
 
 
 def _to_numbers(seen: AnyArray) -> Float64Array | None:
@@ -225,37 +222,3 @@ def _look_through(
     except Exception:  # whatever the user's preprocessing raises: then nothing is known of these numbers
         return {j: _Probed(np.array(listed, dtype=np.float64), None) for j, listed in numbers.items()}
     return {j: _Probed(np.array(listed, dtype=np.float64), seen[: len(listed)]) for j, listed in numbers.items()}
-
-
-def _list_formulas(steps: Iterable[Any]) -> Iterator[NumberFormula]:
-    """What the scalers of a pipeline make of numbers, each in double and in single precision."""
-    for step in steps:
-        name = get_library_class_name(step, "sklearn")
-        if name in STEP_CONTAINERS:
-            yield from _list_formulas(part for _, part in STEP_CONTAINERS[name](step))
-            continue
-        for formula in _list_own_formulas(step, name):
-            yield formula
-            yield replace(formula, single=True)
-
-
-def _list_own_formulas(step: Any, name: str) -> Iterator[NumberFormula]:
-    if name in ("StandardScaler", "RobustScaler"):
-        centre = getattr(step, "mean_" if name == "StandardScaler" else "center_", None)
-        # a StandardScaler knows the mean even where it is not to be taken off
-        shifts = _list_numbers(centre if getattr(step, "with_mean", True) else None, 0.0)
-        scales = _list_numbers(getattr(step, "scale_", None), 1.0)
-        count = max(len(shifts), len(scales))
-        for place in range(count):
-            shift, scale = shifts[min(place, len(shifts) - 1)], scales[min(place, len(scales) - 1)]
-            yield NumberFormula("shift_then_divide", shift, scale)
-    elif name == "MinMaxScaler":
-        for shift, scale in zip(_list_numbers(step.min_, 0.0), _list_numbers(step.scale_, 1.0), strict=True):
-            yield NumberFormula("multiply_then_shift", shift, scale)
-    elif name == "MaxAbsScaler":
-        for scale in _list_numbers(step.scale_, 1.0):
-            yield NumberFormula("divide", 0.0, scale)
-
-
-def _list_numbers(given: Any, default: float) -> list[float]:
-    return [default] if given is None else [float(number) for number in np.asarray(given).ravel()]

@@ -110,6 +110,11 @@ class Network:
             if len(margin.coefficients) != width or not np.isfinite(numbers).all():
                 raise Unreadable("its outputs do not fit its classes, or the threshold is out of reach")
 
+    @property
+    def is_single(self) -> bool:
+        """Whether the model computes in single precision."""
+        return self.roundoff > 2.0**-40
+
     def outputs(self, seen: AnyArray) -> Float64Array:
         """The last layer's outputs for rows of what the model sees: the plain meaning, not the fast one."""
         values = np.asarray(seen, dtype=np.float64)

@@ -13,15 +13,16 @@ from typing import NamedTuple
 import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array
+from ironrule.backends.backend import CheapestRequest
 from ironrule.backends.compiled_model import ReadDecisions
 from ironrule.backends.forest.backend import is_tree_sum
-from ironrule.backends.backend import CheapestRequest
-from ironrule.backends.nearest import CheapestSearch, GapCost, GapCosts
+from ironrule.backends.nearest import CheapestSearch
 from ironrule.backends.registry import build_case_oracle, build_cheapest_search, find_nearest
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.additive import NearestChanges
 from ironrule.explain.counterfactuals.costs.additive_cost import find_cheapest_additive_changes
 from ironrule.explain.counterfactuals.costs.cheapest_boxes import CheapestBoxSearch
+from ironrule.explain.counterfactuals.costs.gap_costs import build_gap_costs
 from ironrule.explain.counterfactuals.costs.row_cost import RowCost
 from ironrule.model.protocol import Model
 from ironrule.model.read_model import TabulatedModel
@@ -144,8 +145,7 @@ def _build_search(
         model = ReadDecisions(context.compiled_model.parts[0], model)
     table = _forbid_codes(row_cost.table, case)
     if not context.is_robust:
-        kinds = tuple(row_cost.find_gap_cost(j) for j in range(len(sizes)))
-        gap_costs = GapCosts(gap_after, kinds, (0.0,) * len(sizes), row_cost.least_part)
+        gap_costs = build_gap_costs(context, tabulated_model, row_cost, gap_after)
         request = CheapestRequest(tabulated_model, replace(query, cost=table), model, gap_costs, run)
         own_search = build_cheapest_search(request)
         if own_search is not None:
