@@ -154,7 +154,7 @@ class OpenPart:
 class CheapestSearch(Protocol):
     """A search for cheapest counterfactuals under any cost, with a bound of what is left open.
 
-    ``limit`` is how many boxes are looked at for one counterfactual; ``stuck`` are the boxes that could neither be closed
+    ``limit`` is how many boxes are looked at for one counterfactual; ``stuck`` are those that could neither be closed
     nor cut.
     """
 

@@ -218,7 +218,8 @@ def add_input_maximum(net: CompiledNetwork, open_cells: OpenCells, workspace: Ne
     # the sum of the features' own maxima.
     collect_input_slopes(net, workspace)
     slopes = workspace.slopes
-    # A scaled number is best at the end that the sign of its slope points to, a table at its best open cell. With `keep`, the cell is remembered.
+    # A scaled number is best at the end that the sign of its slope points to, a table at its best open cell. With
+    # `keep`, the cell is remembered.
     for j in range(slopes.shape[0]):
         if net.is_linear[j]:
             for lane in range(LANES):

@@ -15,27 +15,22 @@ unit's side known: it stays open.
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ironrule.arrays import AnyArray, Float64Array, Int64Array, Points
+from ironrule.arrays import Int64Array, Points
 from ironrule.backends.nearest import CheapestPoint, GapCosts, OpenPart
 from ironrule.backends.network.ascent import AscentSearch
 from ironrule.backends.network.change_places import ChangePlaces, list_change_places
 from ironrule.backends.network.compile import CompiledNetwork, compute_margins
-from ironrule.backends.network.cost_bounds import (
-    PART_FEATURE,
-    PART_POINT,
-    PART_STUCK,
-    PART_UNIT,
-    PartBounds,
-    bound_parts_on_cores,
-)
+from ironrule.backends.network.cost_bounds import PartBounds, bound_parts_on_cores
 from ironrule.backends.network.linear_program import RelaxedSolution, are_rectified, solve_relaxation
+from ironrule.backends.network.part_cuts import PART_FEATURE, PART_POINT, PART_STUCK, PART_UNIT
+from ironrule.backends.network.part_queue import PartQueue, Parts
+from ironrule.backends.network.partition import FeasibleCombinations, SubBoxes
 from ironrule.backends.network.workspace import LANES
 from ironrule.model.protocol import Model
 from ironrule.oracles.protocol import Case, Run
@@ -48,6 +43,7 @@ FIRST_STEPS, LAST_STEPS = 2, 2  # the same before and after a linear program
 MAX_UNITS = 400  # of networks whose linear programs are solved
 EXACT_SHARE = 0.002  # of what is missing to the limit: a solution that gains no more by relaxation counts as a point
 MAX_PARTS = 200_000  # for one counterfactual
+PROGRAM_WORK = 10  # parts as which a linear program counts
 MARGIN_TOLERANCE = 1e-6  # of HiGHS
 ROUNDING = 1e-9  # of a cost: what is cheaper by no more is not looked for
 FIRST_CLIMBS = 8  # ways in which that is done to climb to a first counterfactual
@@ -55,74 +51,76 @@ MAX_FIRST_PARTS = 4_096  # ways to keep a feature of every earlier counterfactua
 
 
 @dataclass(slots=True, eq=False)
-class Parts:
-    """Some parts, one row each."""
+class SearchedNet:
+    """One alternative of a network, its places, and the parts of it that wait."""
 
-    bound: Float64Array  # what a counterfactual in it costs at least
-    low: Int64Array  # per feature, the first and the last place
-    high: Int64Array
-    phases: Int64Array  # per unit, the side of zero of its sum, or 0
-    multipliers: Float64Array  # per unit, the best that were found for the part or for one that it is cut from
-    slopes: Float64Array  # the same for slopes of lines; NaN where there is none
+    net: CompiledNetwork
+    places: ChangePlaces
+    queue: PartQueue
+    combinations: FeasibleCombinations
+    uses_programs: bool
 
     @classmethod
-    def allocate(cls, count: int, features: int, units: int) -> Parts:
-        """Room for so many parts."""
-        low, high = np.zeros((2, count, features), np.int64)
-        multipliers, slopes = np.zeros((count, units)), np.full((count, units), np.nan)
-        return cls(np.zeros(count), low, high, np.zeros((count, units), np.int64), multipliers, slopes)
+    def build(cls, net: CompiledNetwork, places: ChangePlaces, case: Case) -> SearchedNet:
+        """Nothing waits."""
+        units = int(net.unit_starts[-1])
+        queue = PartQueue(Parts.allocate(0, len(case.instance), units))
+        uses_programs = are_rectified(net) and units <= MAX_UNITS
+        return cls(net, places, queue, _list_combinations(places, case), uses_programs)
 
-    @property
-    def arrays(self) -> tuple[AnyArray, ...]:
-        """All arrays."""
-        return self.bound, self.low, self.high, self.phases, self.multipliers, self.slopes
+    def decode(self, chosen: Int64Array) -> Points:
+        """The point at some places."""
+        return np.asarray(self.places.codes[self.places.starts[:-1] + chosen], dtype=np.int32)
 
-    def select(self, rows: Int64Array) -> Parts:
-        """Copies of some rows."""
-        return Parts(*(array[rows] for array in self.arrays))
+    def push_first_parts(self, ways: Iterable[frozenset[int]]) -> None:
+        """Let the whole box wait, once for every set of features that stay as they are."""
+        for kept in ways:
+            chosen = sorted(kept)
+            if (self.places.own[chosen] < 0).any():  # it may not stay as it is
+                continue
+            part = Parts.allocate(1, len(self.places.own), self.queue.parts.phases.shape[1])
+            part.high[0] = np.diff(self.places.starts) - 1
+            part.low[0, chosen] = part.high[0, chosen] = self.places.own[chosen]
+            self.queue.push(part)
 
+    def take(self, limit: float) -> Parts:
+        """The parts with the least bounds, of those below the limit in which something can occur."""
+        parts = self.queue.take(LANES if self.uses_programs else BATCH, limit)
+        numbered = SubBoxes(np.arange(len(parts.bound)), parts.low, parts.high)
+        return parts.select(self.combinations.keep_feasible(numbered).number)
 
-@dataclass(slots=True, eq=False)
-class PartQueue:
-    """The parts that wait, by their lower bound; rows of parts that have been taken are used again."""
+    def fix_unit(self, parts: Parts, row: int, unit: int) -> None:
+        """Two parts, one for each side of zero of a unit's sum."""
+        for side in (1, -1):
+            half = parts.select(np.array([row]))
+            half.phases[0, unit] = side
+            self.queue.push(half)
 
-    parts: Parts
-    heap: list[tuple[float, int, int]] = field(default_factory=list)  # bound, order of arrival, row
-    free: list[int] = field(default_factory=list)
-    count: int = 0
+    def cut_feature(self, parts: Parts, row: int, j: int, place: int) -> None:
+        """Two parts, one up to a place and one behind it; if numbers lie behind it, both have the place."""
+        first, last = int(parts.low[row, j]), int(parts.high[row, j])
+        joined = self.places.joined[self.places.starts[j] + first : self.places.starts[j] + last]
+        place = min(max(place, first), last - 1)
+        if place == first and joined[0] and last > first + 1:
+            place += 1
+        for low, high in ((first, place), (place if joined[place - first] else place + 1, last)):
+            half = parts.select(np.array([row]))
+            half.low[0, j], half.high[0, j] = low, high
+            self.queue.push(half)
 
-    @property
-    def bound(self) -> float:
-        """The least bound of all that waits."""
-        return self.heap[0][0] if self.heap else math.inf
-
-    def push(self, part: Parts) -> None:
-        """Let a part wait."""
-        if not self.free:
-            rows = len(self.parts.bound)
-            more = Parts.allocate(max(rows, 64), self.parts.low.shape[1], self.parts.phases.shape[1])
-            pairs = zip(self.parts.arrays, more.arrays, strict=True)
-            self.parts = Parts(*(np.concatenate(pair) for pair in pairs))
-            self.free = list(range(len(self.parts.bound) - 1, rows - 1, -1))
-        row = self.free.pop()
-        for array, own in zip(self.parts.arrays, part.arrays, strict=True):
-            array[row] = own[0]
-        self.count += 1
-        heapq.heappush(self.heap, (float(part.bound[0]), self.count, row))
-
-    def take(self, most: int, limit: float) -> Parts:
-        """Take the parts with the least bounds, of those below the limit."""
-        rows = list[int]()
-        while self.heap and len(rows) < most and self.heap[0][0] < limit:
-            rows.append(heapq.heappop(self.heap)[2])
-        self.free += rows
-        return self.parts.select(np.array(rows, dtype=np.int64))
+    def find_cuttable(self, parts: Parts, row: int, columns: Iterable[int]) -> int | None:
+        """The first of some features whose range is more than a value, or two with numbers between them."""
+        for j in columns:
+            first, last = int(parts.low[row, j]), int(parts.high[row, j])
+            if last > first + 1 or (last == first + 1 and not self.places.joined[self.places.starts[j] + first]):
+                return j
+        return None
 
 
 @dataclass(slots=True, eq=False)
 class CheapestNetworkSearch:
     """The search in one box; ``model`` decides points that rounding could turn. ``limit`` parts are looked at for one
-    counterfactual.
+    counterfactual; a linear program counts as several.
     """
 
     nets: tuple[CompiledNetwork, ...]
@@ -143,25 +141,19 @@ class CheapestNetworkSearch:
     def find_next(self, earlier: Sequence[frozenset[int]]) -> CheapestPoint:
         """The cheapest counterfactual that changes all the features of no earlier one."""
         self.best, self.best_cost, self.earlier, self.left, self.current = None, math.inf, earlier, math.inf, 0.0
-        every = [list_change_places(net, self.case, self.box, self.table, self.gaps) for net in self.nets]
-        queues = []
-        for net, places in zip(self.nets, every, strict=True):
-            queue = PartQueue(Parts.allocate(0, len(self.box.low), int(net.unit_starts[-1])))
+        ways, searched, work = _list_ways_to_keep(earlier), list[SearchedNet](), 0
+        for net in self.nets:
+            places = list_change_places(net, self.case, self.box, self.table, self.gaps)
             if places is not None:
-                self._push_first_parts(queue, places)
-            queues.append(queue)
-        for net, places in zip(self.nets, every, strict=True):
-            if places is not None:
-                self._climb_first(net, places)
-        questions = 0
-        while any(queue.bound < self._limit for queue in queues):
-            self.current = min(queue.bound for queue in queues)
-            self.run.meter.check()
-            for net, places, queue in zip(self.nets, every, queues, strict=True):
-                if places is not None and queue.bound < self._limit:
-                    questions += self._search_parts(net, places, queue)
-            if questions >= self.limit:
-                self.left = min(self.left, *(queue.bound for queue in queues))
+                searched.append(SearchedNet.build(net, places, self.case))
+                searched[-1].push_first_parts(ways)
+                self._climb_first(searched[-1], ways)
+        while any(one.queue.bound < self._limit for one in searched):
+            self.current = min(one.queue.bound for one in searched)
+            for one in searched:
+                work += self._search_parts(one)
+            if work >= self.limit:
+                self.left = min(self.left, *(one.queue.bound for one in searched))
                 break
         self.current = math.inf
         return self.answer
@@ -179,222 +171,191 @@ class CheapestNetworkSearch:
         """What costs no less than this need not be looked at; above all costs before there is a counterfactual."""
         if self.best is not None:
             return self.best_cost * (1.0 - ROUNDING) - 1e-300
-        return 1.0 + 2.0 * self.table.combine_parts(
-            [float(part[np.isfinite(part)].max(initial=0.0)) for part in self.table.parts]
-        )
+        largest = [float(part[np.isfinite(part)].max(initial=0.0)) for part in self.table.parts]
+        return 1.0 + 2.0 * self.table.combine_parts(largest)
 
-    def _climb_first(self, net: CompiledNetwork, places: ChangePlaces) -> None:
+    @property
+    def _adds_up(self) -> bool:
+        return self.table.combine == "sum"
+
+    def _climb_first(self, one: SearchedNet, ways: Sequence[frozenset[int]]) -> None:
         """Climb to counterfactuals that keep a feature of each earlier one, for a first limit."""
-        for kept in _list_ways_to_keep(self.earlier)[:FIRST_CLIMBS]:
+        for kept in ways[:FIRST_CLIMBS]:
             self.run.meter.check()
             low, high = self.box.low.copy(), self.box.high.copy()
             low[list(kept)] = high[list(kept)] = self.case.instance[list(kept)]
-            found = AscentSearch(net, self.case, Box(low, high)).climb(self.run.rng)
+            found = AscentSearch(one.net, self.case, Box(low, high)).climb(self.run.rng)
             if found is not None:
-                self._offer_point(net, places, found)
+                self._offer_point(one, found)
 
-    def _push_first_parts(self, queue: PartQueue, places: ChangePlaces) -> None:
-        """Let the whole box wait, once for every smallest way to keep a feature of each earlier counterfactual."""
-        for kept in _list_ways_to_keep(self.earlier):
-            chosen = sorted(kept)
-            if (places.own[chosen] < 0).any():  # it may not stay as it is
-                continue
-            part = Parts.allocate(1, len(self.box.low), queue.parts.phases.shape[1])
-            part.high[0] = np.diff(places.starts) - 1
-            part.low[0, chosen] = part.high[0, chosen] = places.own[chosen]
-            queue.push(part)
-
-    def _search_parts(self, net: CompiledNetwork, places: ChangePlaces, queue: PartQueue) -> int:
+    def _search_parts(self, one: SearchedNet) -> int:
         """Bound some parts, look at the points that the bounds have shown, and cut what is still open."""
-        uses_programs = are_rectified(net) and int(net.unit_starts[-1]) <= MAX_UNITS
-        parts = queue.take(LANES if uses_programs else BATCH, self._limit)
-        found = self._bound(net, places, parts, FIRST_STEPS if uses_programs else STEPS)
+        parts = one.take(self._limit)
+        if not len(parts.bound):
+            return 0
+        found = self._bound(one, parts, FIRST_STEPS if one.uses_programs else STEPS)
         parts.bound[:] = np.maximum(parts.bound, found.lower)
-        solutions = dict[int, RelaxedSolution]()
-        if uses_programs:
-            solutions = self._solve_programs(net, places, parts, found)
+        solutions = self._solve_programs(one, parts, found) if one.uses_programs else {}
         for row in np.flatnonzero(parts.bound < self._limit).tolist():
-            if row in solutions:
-                self._cut_at_solution(net, places, queue, parts, row, found, solutions[row])
+            if row in solutions and (parts.low[row] < parts.high[row]).any():
+                self._cut_at_solution(one, parts, row, solutions[row])
             else:
-                self._cut(places, queue, parts, row, found)
-        return len(parts.bound)
+                self._cut(one, parts, row, found)
+        return len(parts.bound) + PROGRAM_WORK * len(solutions)
 
-    def _bound(self, net: CompiledNetwork, places: ChangePlaces, parts: Parts, steps: int) -> PartBounds:
+    def _bound(self, one: SearchedNet, parts: Parts, steps: int) -> PartBounds:
         self.run.meter.check()
-        adds_up = self.table.combine == "sum"
         found = bound_parts_on_cores(
-            net,
-            places,
+            one.net,
+            one.places,
             parts.low,
             parts.high,
             parts.phases,
             multipliers=parts.multipliers,
             line_slopes=parts.slopes,
             limit=self._limit,
-            adds_up=adds_up,
+            adds_up=self._adds_up,
             steps=steps,
         )
         self.run.meter.events["boxes"] += len(parts.bound)
-        self._check_points(net, places, found)
+        self._check_points(one, found)
         return found
 
-    def _solve_programs(
-        self, net: CompiledNetwork, places: ChangePlaces, parts: Parts, found: PartBounds
-    ) -> dict[int, RelaxedSolution]:
+    def _solve_programs(self, one: SearchedNet, parts: Parts, found: PartBounds) -> dict[int, RelaxedSolution]:
         """Solve the linear programs of the parts that are still open, and bound these anew with what they propose."""
-        solutions, adds_up = dict[int, RelaxedSolution](), self.table.combine == "sum"
+        solutions = dict[int, RelaxedSolution]()
         for row in np.flatnonzero(parts.bound < self._limit).tolist():
             self.run.meter.check()
             ends = parts.low[row], parts.high[row], parts.phases[row], found.unit_bounds[row]
-            solution = solve_relaxation(net, places, *ends, limit=self._limit, adds_up=adds_up)
+            solution = solve_relaxation(one.net, one.places, *ends, limit=self._limit, adds_up=self._adds_up)
             if solution is not None:
                 solutions[row] = solution
                 parts.multipliers[row], parts.slopes[row] = solution.multipliers, solution.slopes
-                self._round_solution(net, places, solution)
+                self._round_solution(one, solution)
         rows = np.array(sorted(solutions), dtype=np.int64)
         if len(rows):
             again = parts.select(rows)
-            parts.bound[rows] = np.maximum(parts.bound[rows], self._bound(net, places, again, LAST_STEPS).lower)
+            parts.bound[rows] = np.maximum(parts.bound[rows], self._bound(one, again, LAST_STEPS).lower)
             parts.multipliers[rows] = again.multipliers
         return solutions
 
-    def _round_solution(self, net: CompiledNetwork, places: ChangePlaces, solution: RelaxedSolution) -> None:
+    def _round_solution(self, one: SearchedNet, solution: RelaxedSolution) -> None:
         """Look at the point of a solution, its numbers moved outwards to the next place."""
-        chosen = solution.mixed[:, 1].copy()
+        places, chosen = one.places, solution.mixed[:, 1].copy()
         for j, (first, last) in enumerate(solution.mixed.tolist()):
-            ends = places.starts[j] + np.array([first, last])
-            if first < last and net.is_linear[j]:
+            ends = np.array([first, last])
+            if first < last and one.net.is_linear[j]:
                 place = _find_place(places, j, first, last, float(solution.values[j]))
-                ends = places.starts[j] + np.array([place, place + 1])
-            chosen[j] = ends[np.argmax(places.cost[ends])] - places.starts[j]
-        point = places.codes[places.starts[:-1] + chosen].astype(np.int32)
-        if compute_margins(net, net.cells.locate(point[None, :]))[1][0] > 0.0:
-            self._offer_point(net, places, point)
+                ends = np.array([place, place + 1])
+            chosen[j] = ends[np.argmax(places.cost[places.starts[j] + ends])]
+        point = one.decode(chosen)
+        if compute_margins(one.net, one.net.cells.locate(point[None, :]))[1][0] > 0.0:
+            self._offer_point(one, point)
 
-    def _cut_at_solution(
-        self,
-        net: CompiledNetwork,
-        places: ChangePlaces,
-        queue: PartQueue,
-        parts: Parts,
-        row: int,
-        found: PartBounds,
-        solution: RelaxedSolution,
-    ) -> None:
-        """Cut a part where the solution of its program is no point of the network; if it is one, the part stays open."""
-        missing = self._limit - float(parts.bound[row])
-        unit = int(np.argmax(solution.unit_losses))
+    def _cut_at_solution(self, one: SearchedNet, parts: Parts, row: int, solution: RelaxedSolution) -> None:
+        """Cut a part where the solution of its program is no point of the network, or one that is not permitted. Where
+        it is a number between two values at which the network has the desired outcome, the part stays open.
+        """
+        missing, unit = self._limit - float(parts.bound[row]), int(np.argmax(solution.unit_losses))
         if solution.unit_losses[unit] > EXACT_SHARE * missing:
-            self._fix_unit(queue, parts, row, unit)
+            one.fix_unit(parts, row, unit)
             return
-        gaps, cut, widest = np.full(len(solution.values), -1), None, -1.0
+        cut, gaps = self._find_mixed_feature(one, solution)
+        if cut is not None:
+            one.cut_feature(parts, row, *cut)
+        elif solution.margin < -MARGIN_TOLERANCE and solution.unit_gaps.any():
+            one.fix_unit(parts, row, int(np.argmax(solution.unit_gaps)))
+        else:
+            # A value that has been looked at, if no number lies between two: what is left of the part is cut on.
+            tied = sorted({j for group in self.case.feasible.groups for j in group.columns})
+            columns = tied if (gaps >= 0).any() and solution.margin >= -MARGIN_TOLERANCE else range(len(gaps))
+            j = one.find_cuttable(parts, row, columns)
+            if j is None:
+                self._leave_open(one, float(parts.bound[row]), gaps)
+            else:
+                first, last = int(parts.low[row, j]), int(parts.high[row, j])
+                one.cut_feature(parts, row, j, min(max(int(solution.mixed[j, 0]), first), last - 1))
+
+    def _find_mixed_feature(
+        self, one: SearchedNet, solution: RelaxedSolution
+    ) -> tuple[tuple[int, int] | None, Int64Array]:
+        """A feature of which a solution mixes values without being a number that costs as little, and where to cut it;
+        and per feature the place before the number, or -1.
+        """
+        places, gaps = one.places, np.full(len(solution.values), -1)
+        cut, widest = None, -1.0
         for j, (first, last) in enumerate(solution.mixed.tolist()):
             if first == last:
                 continue
-            place = (first + last) // 2
-            if net.is_linear[j]:
-                place = _find_place(places, j, first, last, float(solution.values[j]))
-                paid = float(solution.costs[j] if self.table.combine == "sum" else solution.cost)
-                if _is_number(places, j, place, float(solution.values[j]), paid):
+            place, value = (first + last) // 2, float(solution.values[j])
+            if one.net.is_linear[j]:
+                place = _find_place(places, j, first, last, value)
+                if _is_number(places, j, place, value, float(solution.costs[j]) if self._adds_up else solution.cost):
                     gaps[j] = place
                     continue
             apart = float(np.ptp(places.edge[places.starts[j] + np.array([first, last])]))
             if apart > widest:
                 cut, widest = (j, place), apart
-        if cut is not None:
-            self._cut_feature(places, queue, parts, row, *cut)
-        elif solution.margin >= -MARGIN_TOLERANCE:
-            self.left = min(self.left, float(parts.bound[row]))
-            self.stuck.append(self._describe_part(places, float(parts.bound[row]), gaps))
-        elif solution.unit_gaps.any():
-            self._fix_unit(queue, parts, row, int(np.argmax(solution.unit_gaps)))
-        else:
-            self._cut(places, queue, parts, row, found)
+        return cut, gaps
 
-    def _cut(self, places: ChangePlaces, queue: PartQueue, parts: Parts, row: int, found: PartBounds) -> None:
+    def _cut(self, one: SearchedNet, parts: Parts, row: int, found: PartBounds) -> None:
         """Cut a part where its bound says; one with nothing left to cut stays open."""
         status = int(found.status[row])
         if status == PART_UNIT:
-            self._fix_unit(queue, parts, row, int(found.cuts[row, 0]))
+            one.fix_unit(parts, row, int(found.cuts[row, 0]))
         elif status == PART_FEATURE:
-            self._cut_feature(places, queue, parts, row, *found.cuts[row].tolist())
+            one.cut_feature(parts, row, *found.cuts[row].tolist())
         elif status == PART_STUCK:
-            self.left = min(self.left, float(parts.bound[row]))
-            self.stuck.append(self._describe_part(places, float(parts.bound[row]), found.gaps[row]))
+            self._leave_open(one, float(parts.bound[row]), found.gaps[row])
         else:
             assert status == PART_POINT  # it has been looked at
 
-    @staticmethod
-    def _fix_unit(queue: PartQueue, parts: Parts, row: int, unit: int) -> None:
-        """Two parts, one for each side of zero of a unit's sum."""
-        for side in (1, -1):
-            half = parts.select(np.array([row]))
-            half.phases[0, unit] = side
-            queue.push(half)
-
-    @staticmethod
-    def _cut_feature(places: ChangePlaces, queue: PartQueue, parts: Parts, row: int, j: int, place: int) -> None:
-        """Two parts, one up to a place and one behind it; if numbers lie behind it, both have the place."""
-        first, last = int(parts.low[row, j]), int(parts.high[row, j])
-        joined = places.joined[places.starts[j] + first : places.starts[j] + last]
-        place = min(max(place, first), last - 1)
-        if place == first and joined[0] and last > first + 1:
-            place += 1
-        for low, high in ((first, place), (place if joined[place - first] else place + 1, last)):
-            half = parts.select(np.array([row]))
-            half.low[0, j], half.high[0, j] = low, high
-            queue.push(half)
-
-    def _describe_part(self, places: ChangePlaces, bound: float, gaps: Int64Array) -> OpenPart:
-        """The codes between which the numbers lie that a part's bound takes."""
+    def _leave_open(self, one: SearchedNet, bound: float, gaps: Int64Array) -> None:
+        """Keep a part that stays open, as the codes between which the numbers lie that its bound takes."""
+        self.left = min(self.left, bound)
         low = self.case.instance.astype(np.int32)
         high = low.copy()
         for j in np.flatnonzero(gaps >= 0).tolist():
-            place = places.starts[j] + gaps[j]
-            ends = sorted(places.codes[place : place + 2].tolist())
+            place = one.places.starts[j] + gaps[j]
+            ends = sorted(one.places.codes[place : place + 2].tolist())
             if ends[-1] == ends[0] + 1:  # else a missing value lies between them, which is seen as a number
                 low[j], high[j] = ends
-        return OpenPart(bound, Box(low, high))
+        self.stuck.append(OpenPart(bound, Box(low, high)))
 
-    def _check_points(self, net: CompiledNetwork, places: ChangePlaces, found: PartBounds) -> None:
+    def _check_points(self, one: SearchedNet, found: PartBounds) -> None:
         """Make the counterfactuals that bounds have shown the best so far, if they are cheaper."""
-        starts = places.starts[:-1]
-        costs = [
-            self.table.measure_point(places.codes[starts + point]) if sure else math.inf
-            for point, sure in zip(found.points, found.sure.tolist(), strict=True)
-        ]
-        for row in np.argsort(costs, kind="stable").tolist():
-            if costs[row] >= self.best_cost and costs[row] == math.inf:
-                break
-            chosen = places.codes[starts + found.points[row]].astype(np.int32)
+        points = {row: one.decode(found.points[row]) for row in np.flatnonzero(found.sure).tolist()}
+        for row in sorted(points, key=lambda row: self.table.measure_point(points[row])):
+            point = points[row]
             if found.sure[row] == 1:
-                self._offer_point(net, places, chosen)
-            elif found.status[row] == PART_POINT and self._is_permitted(chosen):
-                if self.run.meter.desired(self.model, chosen[None, :])[0]:
-                    self._note(chosen)
+                self._offer_point(one, point)
+            elif found.status[row] == PART_POINT and self._is_permitted(point) and self._ask(point):
+                self._note(point)
 
     def _is_permitted(self, point: Points) -> bool:
         """Whether a point can occur, is cheaper than the best, and keeps a feature of every earlier one."""
         changed = frozenset(np.flatnonzero(point != self.case.instance).tolist())
-        if not changed or any(one <= changed for one in self.earlier):
+        if not changed or any(features <= changed for features in self.earlier):
             return False
         if not self.table.measure_point(point) < self.best_cost:
             return False
         return bool(self.case.feasible.admits(point[None, :])[0])
 
+    def _ask(self, point: Points) -> bool:
+        return bool(self.run.meter.desired(self.model, point[None, :])[0])
+
     def _note(self, point: Points) -> None:
         self.best, self.best_cost = point, self.table.measure_point(point)
 
-    def _offer_point(self, net: CompiledNetwork, places: ChangePlaces, point: Points) -> None:
+    def _offer_point(self, one: SearchedNet, point: Points) -> None:
         """Make a counterfactual as cheap as it can be made, and the best one if it is cheaper."""
-        point = self._make_cheaper(net, places, point)
-        if self._is_permitted(point):
-            self._note(point)
+        for cheaper in (self._make_cheaper(one, point), point):
+            if self._is_permitted(cheaper):
+                self._note(cheaper)
 
-    def _make_cheaper(self, net: CompiledNetwork, places: ChangePlaces, point: Points) -> Points:
+    def _make_cheaper(self, one: SearchedNet, point: Points) -> Points:
         """The point with one feature after the other as near to the row as the network and the constraints permit."""
-        parts = self.table.parts
+        parts, places, net = self.table.parts, one.places, one.net
         for j in sorted(np.flatnonzero(point != self.case.instance).tolist(), key=lambda j: -float(parts[j][point[j]])):
             some = places.codes[places.starts[j] : places.starts[j + 1]]
             some = some[parts[j][some] < parts[j][point[j]]]
@@ -407,6 +368,30 @@ class CheapestNetworkSearch:
                 tried = tried[good]
                 point = tried[np.argmin(parts[j][tried[:, j]])]
         return point
+
+
+def _list_combinations(places: ChangePlaces, case: Case) -> FeasibleCombinations:
+    """The combinations of values that constraints permit, as places, per group of tied features."""
+    groups = []
+    for group in case.feasible.groups:
+        if group.combinations is None:
+            continue
+        by_code = [_find_code_places(places, j, int(case.space.sizes[j])) for j in group.columns]
+        every = np.asarray(group.combinations)
+        found = np.stack([own[every[:, k]] for k, own in enumerate(by_code)], axis=1)
+        found = found[(found >= 0).all(axis=1)]
+        ordered = np.ascontiguousarray(found[np.argsort(found[:, 0], kind="stable")])
+        groups.append((np.array(group.columns, dtype=np.int64), ordered))
+    return FeasibleCombinations(tuple(groups))
+
+
+def _find_code_places(places: ChangePlaces, j: int, size: int) -> Int64Array:
+    """Per code of a feature that constraints speak of, its place; -1 for one that may not be chosen."""
+    own = slice(int(places.starts[j]), int(places.starts[j + 1]))
+    real = np.flatnonzero(~places.is_virtual[own])
+    found = np.full(size, -1, dtype=np.int64)
+    found[places.codes[own][real]] = real
+    return found
 
 
 def _list_ways_to_keep(earlier: Iterable[frozenset[int]]) -> list[frozenset[int]]:

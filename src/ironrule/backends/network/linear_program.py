@@ -1,10 +1,11 @@
 """Multipliers and lines for the bound of a part, from the linear program of its relaxation.
 
-The bounds of :mod:`.cost_bounds` hold for all multipliers, and for all lines below rectified units. The best ones solve
-a linear program (Salman et al., "A Convex Relaxation Barrier to Tight Robustness Verification of Neural Networks",
-NeurIPS 2019): find the least cost of a mixture of places per feature, with the outputs of every rectified unit on either
-side of zero between its lines, the sides that are known kept, and all margins at least 0. Its dual values are the
-multipliers. They are only a proposal of HiGHS in floating point: what is proven with them, the kernel proves.
+The bounds of :mod:`.cost_bounds` hold for all multipliers, and for all lines below rectified units. The best ones
+solve a linear program (Salman et al., "A Convex Relaxation Barrier to Tight Robustness Verification of Neural
+Networks", NeurIPS 2019): find the least cost of a mixture of places per feature, with the outputs of every rectified
+unit on either side of zero between its lines, the sides that are known kept, and all margins at least 0. Its dual
+values are the multipliers. They are only a proposal of HiGHS in floating point: what is proven with them, the kernel
+proves.
 
 Margins and known sides may be violated at a high price, so that there always is a solution.
 """
@@ -28,8 +29,9 @@ class RelaxedSolution:
     """The solution: multipliers of the sums whose side is known, slopes of lines below units, and the solution's point.
 
     ``unit_gaps`` says how far the output of each unit whose side is not known is from what the sum gives there,
-    ``unit_losses`` the same in terms of the cost. ``values`` are scaled numbers at the point, ``costs`` what it pays for
-    each feature, ``mixed`` the first and the last place that it mixes; ``margin`` is the network's own least margin there.
+    ``unit_losses`` the same in terms of the cost. ``values`` are scaled numbers at the point, ``costs`` what it pays
+    for each feature, ``mixed`` the first and the last place that it mixes; ``margin`` is the network's own least margin
+    there.
     """
 
     cost: float

@@ -87,9 +87,9 @@ def allocate_network_workspace(net: CompiledNetwork, features: int) -> NetworkWo
     total, error, bound, least = np.zeros((4, LANES))
     point_sums, point_values = np.zeros((2, widest))
     return NetworkWorkspace(
-        first, last, at_first, at_last, low, high, below, below_at, above, above_at, signs, at, given, now, then, flow, sums,
-        values, slopes, np.zeros((len(net.table), LANES)), best, np.zeros(LANES, np.int64), total, error, bound, least,
-        np.zeros(features, np.int64), point_sums, point_values,
+        first, last, at_first, at_last, low, high, below, below_at, above, above_at, signs, at, given, now, then, flow,
+        sums, values, slopes, np.zeros((len(net.table), LANES)), best, np.zeros(LANES, np.int64), total, error, bound,
+        least, np.zeros(features, np.int64), point_sums, point_values,
     )  # fmt: skip
 
 
