@@ -22,7 +22,7 @@ from ironrule.space.constraints.feasible import FeasibleRegion
 from ironrule.space.space import Space
 
 if TYPE_CHECKING:
-    from ironrule.backends.nearest import CheapestSearch, GapCosts, NearestSearch
+    from ironrule.backends.nearest import CostSearch, GapCosts, NearestSearch
     from ironrule.backends.network.engine import BoundEngine
     from ironrule.oracles.protocol import BoxQuery, Oracle, Run
 
@@ -84,7 +84,7 @@ class Backend:
     decide_points: Callable[[Sequence[Any], Points], tuple[BoolArray, BoolArray]]
     build_oracle: Callable[[OracleRequest], Oracle | None]
     build_nearest_search: Callable[[NearestRequest], NearestSearch | None]
-    build_cheapest_search: Callable[[CheapestRequest], CheapestSearch] | None = None
+    build_cheapest_search: Callable[[CheapestRequest], CostSearch] | None = None
 
 
 def decide_any(

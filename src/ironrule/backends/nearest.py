@@ -151,7 +151,7 @@ class OpenPart:
     box: Box = field(compare=False)
 
 
-class CheapestSearch(Protocol):
+class CostSearch(Protocol):
     """A search for cheapest counterfactuals under any cost, with a bound of what is left open.
 
     ``limit`` is how many boxes are looked at for one counterfactual; ``stuck`` are those that could neither be closed

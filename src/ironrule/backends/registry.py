@@ -19,7 +19,7 @@ from ironrule.arrays import Points
 from ironrule.backends.backend import Backend, CheapestRequest, NearestRequest, OracleRequest
 from ironrule.backends.conjunction.backend import build_conjunction_backend
 from ironrule.backends.forest.backend import FOREST
-from ironrule.backends.nearest import CheapestSearch, NearestCounterfactuals, NearestSearch
+from ironrule.backends.nearest import CostSearch, NearestCounterfactuals, NearestSearch
 from ironrule.backends.network.backend import NETWORK
 from ironrule.backends.tree.backend import TREE
 from ironrule.model.intervals import Gaps
@@ -159,7 +159,7 @@ def find_nearest(
     return NearestCounterfactuals(every.reshape(-1, len(query.case.space)), proven, stopped, len(found))
 
 
-def build_cheapest_search(request: CheapestRequest) -> CheapestSearch | None:
+def build_cheapest_search(request: CheapestRequest) -> CostSearch | None:
     """The backend's own search for cheapest counterfactuals under any cost, where it has one."""
     for backend in list_backends(request.tabulated_model.normal_form):
         if backend.build_cheapest_search is not None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ironrule.arrays import BoolArray, Points
 from ironrule.backends.backend import Backend, CheapestRequest, NearestRequest, OracleRequest, decide_any
-from ironrule.backends.nearest import CheapestSearch, NearestSearch, NoCounterfactuals
+from ironrule.backends.nearest import CostSearch, NearestSearch, NoCounterfactuals
 from ironrule.backends.network.cheapest import CheapestNetworkSearch
 from ironrule.backends.network.compile import CompiledNetwork, compile_network, decide_points as decide_net_points
 from ironrule.backends.network.engine import CpuEngine
@@ -82,7 +82,7 @@ def build_nearest_search(request: NearestRequest) -> NearestSearch:
     return NetworkNearestSearch.build(nets, request.query, request.engine) if nets else NoCounterfactuals()
 
 
-def build_cheapest_search(request: CheapestRequest) -> CheapestSearch:
+def build_cheapest_search(request: CheapestRequest) -> CostSearch:
     """Best-first branch and bound with bounds that heed the cost."""
     query = request.query
     assert query.cost is not None

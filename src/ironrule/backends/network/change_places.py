@@ -72,7 +72,9 @@ def list_change_places(
             return None
         after = np.flatnonzero(gaps.after[j][: int(box.high[j])])
         after = after[after >= int(box.low[j])]
-        listed = _list_feature_places(net, j, codes, part, int(case.instance[j]), after, gaps.least_change)
+        listed = _list_feature_places(
+            net, j, codes, part, own=int(case.instance[j]), after=after, least_change=gaps.least_change
+        )
         for code in after.tolist():
             listed.join(code, gaps.kinds[j], rounding)
         parts.append(listed)

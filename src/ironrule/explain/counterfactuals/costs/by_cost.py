@@ -16,7 +16,7 @@ from ironrule.arrays import BoolArray, Float64Array
 from ironrule.backends.backend import CheapestRequest
 from ironrule.backends.compiled_model import ReadDecisions
 from ironrule.backends.forest.backend import is_tree_sum
-from ironrule.backends.nearest import CheapestSearch
+from ironrule.backends.nearest import CostSearch
 from ironrule.backends.registry import build_case_oracle, build_cheapest_search, find_nearest
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.additive import NearestChanges
@@ -100,7 +100,7 @@ def find_cheapest_in_boxes(
     return CheapestFound(changes, _list_open_gaps(search))
 
 
-def _list_open_gaps(search: CheapestSearch) -> dict[int, set[int]]:
+def _list_open_gaps(search: CostSearch) -> dict[int, set[int]]:
     """The gaps of the cheapest boxes that could neither be closed nor cut."""
     gaps: dict[int, set[int]] = {}
     for stuck in sorted(search.stuck)[:MAX_STUCK_BOXES]:
@@ -120,7 +120,7 @@ def _may_turn_between_values(context: ExplainerContext, query: BoxQuery) -> bool
 
 def _build_search(
     context: ExplainerContext, tabulated_model: TabulatedModel, query: BoxQuery, row_cost: RowCost, run: Run
-) -> tuple[CheapestSearch, bool]:
+) -> tuple[CostSearch, bool]:
     """The search, and whether what it proves holds for all numbers."""
     case, gaps = query.case, context.gaps
     sizes = case.space.sizes.tolist()
