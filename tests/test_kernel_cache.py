@@ -23,6 +23,7 @@ from ironrule.kernel_cache import (
     KernelCache,
     KernelDigest,
     UnknownDependencyError,
+    describe_kernel,
     describe_type,
     drop_bitcode,
     has_baseline,
@@ -289,8 +290,32 @@ def test_no_kernel_is_compiled_with_the_machine_code_of_another_alone(
 
 
 def test_what_another_version_of_numba_keeps_stays_whole() -> None:
-    kept = (("name", "bitcode", b"1"), None, None, None, False, (), "types", ())
+    kept = describe_kernel((("name", "bitcode", b"1"), None, None, None, False, (), "types", ()))
+    assert kept.external_names is None
     assert drop_bitcode(kept) == kept
+
+
+@pytest.mark.parametrize(("added", "refreshed"), [((), 0), (("a function that this Numba does not have",), 1)])
+def test_loading_prepares_the_compiler_only_if_a_name_is_unknown(
+    added: tuple[str, ...],
+    refreshed: int,
+    cache: Path,
+    load_run: Callable[..., Any],
+    compiled: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert load_run()(NUMBERS) == RESULT
+    (file,) = cache.iterdir()
+    kept = read_file(file.name, [cache])
+    assert "PyErr_SetString" in kept.external_names
+    assert not any(name.startswith("llvm.") for name in kept.external_names)
+    write_file(file.name, kept._replace(external_names=kept.external_names + added), [cache])
+    compiled.clear()
+    run, calls = load_run(), []
+    refresh = run.targetctx.refresh
+    monkeypatch.setattr(run.targetctx, "refresh", lambda: calls.append(refresh()))
+    assert run(NUMBERS) == RESULT
+    assert (compiled, len(calls)) == ([], refreshed)
 
 
 def test_which_processors_can_run_machine_code_of_the_package() -> None:

@@ -179,6 +179,11 @@ def test_importing_the_explainer_loads_neither_numba_nor_torch() -> None:
     assert load_modules("ironrule.explain.explainer") & {"numba", "torch", "ironrule.jit"} == set()
 
 
+def test_importing_the_explainer_loads_no_oracle_and_no_reader_that_few_models_need() -> None:
+    needless = ("ironrule.oracles.heuristics.dice", "ironrule.oracles.latent", "ironrule.model.pmml", "onnx", "xgboost")
+    assert not [name for name in load_modules("ironrule.explain.explainer") if name.startswith(needless)]
+
+
 def test_jinja2_is_loaded_when_the_first_report_is_rendered() -> None:
     assert "jinja2" not in load_modules("ironrule.report.audiences")
     users = [path for path in MODULES if any(one.root == "jinja2" for one in list_imports(path))]

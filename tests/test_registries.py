@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import inspect
 import re
 from pathlib import Path
@@ -17,7 +18,8 @@ from ironrule.cli.options import add_algorithm_option
 from ironrule.cli.parser import COMMANDS
 from ironrule.errors import InputError
 from ironrule.explain.options import parse_algorithm, parse_oracle
-from ironrule.oracles import ORACLES
+from ironrule.model.readers.registry import OTHER_READERS, TREE_SUM_READERS, RegisteredReader
+from ironrule.oracles.registry import ORACLES
 from ironrule.report.audiences import (
     LADDER_REPORTS,
     REPORTS,
@@ -133,7 +135,7 @@ def test_every_report_is_for_the_audiences_there_are(function: object, kind: str
 
 def test_no_list_is_written_twice() -> None:
     assert find_repetitions(set(ALGORITHMS), "search/algorithms.py") == []
-    assert find_repetitions(set(ORACLES), "oracles/__init__.py") == []
+    assert find_repetitions(set(ORACLES), "oracles/registry.py") == []
     assert find_repetitions({"anchor", "genetic"}, "nowhere.py") == ["search/algorithms.py"]
     for audiences in (AUDIENCES, LADDER_AUDIENCES):
         literal = "Literal[" + ", ".join(f'"{name}"' for name in audiences) + "]"
@@ -149,6 +151,13 @@ def test_the_documentation_lists_what_is_registered() -> None:
     assert tuple(re.findall(r"`(\w+)`", line)) == ALGORITHM_CHOICES
     commands = {command.NAME for command in COMMANDS}
     assert commands <= set(re.findall(r"^## (\S+)$", (ROOT / "docs" / "cli.md").read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("reader", [*TREE_SUM_READERS, *OTHER_READERS], ids=lambda reader: reader.function)
+def test_every_reader_is_where_the_registry_says(reader: RegisteredReader) -> None:
+    function = getattr(importlib.import_module(f"ironrule.model.readers.{reader.module}"), reader.function)
+    assert list(inspect.signature(function).parameters) == ["estimator", "desired", "threshold"]
+    assert reader(object(), ("good",), None) is None
 
 
 @pytest.mark.parametrize("name", ORACLES)

@@ -19,7 +19,7 @@ from benchmarks.paper.experiment import Record
 from benchmarks.stopwatch import timed
 from ironrule import Budget
 from ironrule.errors import IronruleError
-from ironrule.oracles import ORACLES
+from ironrule.oracles.registry import ORACLES
 
 EXACT = "exact"
 

@@ -23,7 +23,6 @@ Who may write in that folder runs code as you: it is made readable and writable 
 
 from __future__ import annotations
 
-import dis
 import functools
 import hashlib
 import logging
@@ -36,7 +35,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite
 import numba
@@ -46,9 +45,10 @@ from numba.core import config, serialize, sigutils, types
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
+from numba.core.runtime import nrt
 
 SUFFIX = ".kernel"
-FORMAT = 3  # of a file's content, and of how kernels are compiled (kernel_pipeline.py)
+FORMAT = 4  # of a file's content, and of how kernels are compiled (kernel_pipeline.py)
 PRECOMPILED = Path(__file__).parent / "machine_code"
 BASELINE = (
     "x86-64-v3",
@@ -75,6 +75,7 @@ _EXTERNAL = ("numpy", "numba", "math", "builtins", "operator")  # packages whose
 _normalize_signature: Any = sigutils.normalize_signature
 _dump: Any = serialize.dumps
 _rebuild: Any = getattr(CompileResult, "_rebuild", None)
+_start_runtime: Any = getattr(getattr(nrt, "rtsys", None), "initialize", None)
 _log = logging.getLogger("ironrule")
 
 
@@ -176,8 +177,11 @@ class KernelDigest:
 
 @functools.cache  # most helpers are part of several kernels
 def _list_globals(code: CodeType) -> tuple[str, ...]:
-    """The names that code reads from its module or from the builtins, those of functions within it too, sorted."""
-    names = {str(one.argval) for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    """The names that code may read from its module or from the builtins, those of functions within it too, sorted.
+
+    Names of attributes are among them, which does no harm, and saves taking the code apart.
+    """
+    names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             names.update(_list_globals(constant))
@@ -210,17 +214,16 @@ class KernelCache:
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled kernel for these types of arguments, or None where it is not there."""
-        target_context.refresh()
         arguments = _normalize_signature(sig)[0]
         content, target = self._compute_digest(), target_context.codegen().magic_tuple()
-        reduced = None
+        kept = None
         if content is not None and has_baseline(target):
-            reduced = read_file(self._build_name(content, arguments, (target[0], *BASELINE)), [PRECOMPILED])
-        if content is not None and reduced is None:
-            reduced = read_file(self._build_name(content, arguments, target), [PRECOMPILED, *list_folders()])
-        if reduced is None:
+            kept = read_file(self._build_name(content, arguments, (target[0], *BASELINE)), [PRECOMPILED])
+        if content is not None and kept is None:
+            kept = read_file(self._build_name(content, arguments, target), [PRECOMPILED, *list_folders()])
+        if kept is None:
             return None
-        compiled = rebuild_kernel(target_context, reduced)
+        compiled = rebuild_kernel(target_context, kept)
         return compiled if compiled.signature.args == arguments else None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -230,7 +233,7 @@ class KernelCache:
         content = self._compute_digest()
         if content is not None:
             name = self._build_name(content, _normalize_signature(sig)[0], data.codegen.magic_tuple())
-            write_file(name, data._reduce(), list_folders())
+            write_file(name, describe_kernel(data._reduce()), list_folders())
 
     def build_file_name(self, sig: Any, target_context: Any) -> str | None:
         """The name of the file with the code for these types of arguments; None if it is not kept."""
@@ -262,27 +265,59 @@ class KernelCache:
         return f"{self._name}-{hashlib.sha256(key.encode()).hexdigest()[:40]}{SUFFIX}"
 
 
-def drop_bitcode(reduced: Any) -> Any:
+class KeptKernel(NamedTuple):
+    """What is kept of a kernel: what Numba keeps, and the names of the functions and variables that it finds in the
+    process; None where they are not known.
+    """
+
+    reduced: Any
+    external_names: tuple[str, ...] | None
+
+
+def describe_kernel(reduced: Any) -> KeptKernel:
+    """What is kept of a kernel with its bitcode, from which the names are read."""
+    _, kind, data = reduced[0]
+    if kind != "object" or not isinstance(data, tuple) or len(data) != 2:
+        return KeptKernel(reduced, None)
+    module = binding.parse_bitcode(data[1])
+    declared = {item.name for item in (*module.functions, *module.global_variables) if item.is_declaration}
+    return KeptKernel(reduced, tuple(sorted(name for name in declared if not name.startswith("llvm."))))
+
+
+def drop_bitcode(kept: KeptKernel) -> KeptKernel:
     """What is kept of a kernel that no other kernel calls: its machine code, without bitcode and without the text of
     its types, which Numba only shows. As it was, where this version of Numba keeps something else.
     """
-    (name, kind, data), described, environment, signature, mode, lifted, _, *more = reduced
-    if kind != "object" or not isinstance(data, tuple) or len(data) != 2:
-        return reduced
-    return (name, MACHINE_CODE, data[0]), described, environment, signature, mode, lifted, "", *more
+    (name, _, data), described, environment, signature, mode, lifted, _, *more = kept.reduced
+    if kept.external_names is None:
+        return kept
+    library = name, MACHINE_CODE, data[0]
+    return kept._replace(reduced=(library, described, environment, signature, mode, lifted, "", *more))
 
 
-def rebuild_kernel(target_context: Any, reduced: Any) -> Any:
+def rebuild_kernel(target_context: Any, kept: KeptKernel) -> Any:
     """A compiled kernel from what was kept of it."""
-    (name, kind, code), described, *more = reduced
+    prepare_process(target_context, kept.external_names)
+    (name, kind, code), described, *more = kept.reduced
     if kind != MACHINE_CODE:
-        return _rebuild(target_context, *reduced)
+        return _rebuild(target_context, *kept.reduced)
     # Numba learns from bitcode which functions there are. It asks for the one that Python calls.
     entry = f'define void @"{described.llvm_cpython_wrapper_name}"() {{ unreachable }}'
     library = (name, "object", (code, binding.parse_assembly(entry).as_bitcode()))
     compiled = _rebuild(target_context, library, described, *more)
     compiled.library._shared_module = None  # so that Numba refuses to compile another kernel with it
     return compiled
+
+
+def prepare_process(target_context: Any, external_names: tuple[str, ...] | None) -> None:
+    """Have LLVM know what machine code calls. Numba makes all that it can compile known first, which takes longer than
+    loading ten kernels; machine code needs its runtime, and only if something is unknown then, the rest.
+    """
+    if external_names is not None and callable(_start_runtime):
+        _start_runtime(target_context)
+        if all(binding.address_of_symbol(name) is not None for name in external_names):
+            return
+    target_context.refresh()
 
 
 def has_baseline(target: tuple[str, str, str]) -> bool:

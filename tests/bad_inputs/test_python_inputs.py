@@ -26,6 +26,7 @@ from bad_input_checks import (
     decide,
     refuse,
 )
+from sklearn.tree import DecisionTreeClassifier
 
 import ironrule
 from ironrule import Budget, Cost, Explainer, Explanation, Feature, Role, Space, Target
@@ -61,7 +62,22 @@ MODEL_RULE = "function or have a predict method"
 TABLE_RULE = "pandas, polars or Arrow table or a NumPy array"
 ARGUMENTS: dict[str, BadInput] = {
     "model None": refuse(lambda: Explainer(None, build_data()), ModelError, MODEL_RULE, "NoneType"),
-    "model text": refuse(lambda: Explainer("model.pkl", build_data()), ModelError, MODEL_RULE, "str"),
+    "model text": refuse(lambda: Explainer("model.pkl", build_data()), ModelError, MODEL_RULE, "str; load the model"),
+    "model path": refuse(lambda: Explainer(Path("model.pkl"), build_data()), ModelError, MODEL_RULE, "load the model"),
+    "model class": refuse(
+        lambda: Explainer(DecisionTreeClassifier, build_data()),
+        ModelError,
+        "a fitted object or a function, got the class DecisionTreeClassifier",
+        "call its fit",
+    ),
+    "data that is a column": refuse(
+        lambda: Explainer(decide, build_data()["age"]), TableError, TABLE_RULE, "pandas.Series; pass the whole table"
+    ),
+    "a model in the place of the explanation": refuse(
+        lambda: ironrule.check(DecisionTreeClassifier(), {}, build_data()),
+        InputError,
+        "the explanation must come first, got a DecisionTreeClassifier; pass explanation, model, data",
+    ),
     "model number": refuse(lambda: Explainer(3, build_data()), ModelError, MODEL_RULE, "int"),
     "model list": refuse(lambda: Explainer([decide], build_data()), ModelError, MODEL_RULE, "list"),
     "predict that is no method": refuse(
@@ -316,7 +332,14 @@ ROWS: dict[str, BadInput] = {
     "a broken object for a category": refuse(lambda: change(job=BrokenRepr()), TableError, "job"),
     "a list for a category": refuse(lambda: change(job=["cook"]), TableError, "job"),
     "a function for a category": refuse(lambda: change(job=decide), TableError, "job"),
-    "a row that is not denied": refuse(lambda: explain(5), OutcomeError, "must have the undesired outcome", "choose"),
+    "a row that is not denied": refuse(
+        lambda: explain(5), OutcomeError, "must have the undesired outcome", "such as row 0,"
+    ),
+    "a row where none is denied": refuse(
+        lambda: Explainer(lambda table: np.ones(len(table)), build_data(), threshold=0.5).explain(5),
+        OutcomeError,
+        "denies no past row; check which outcome is desired",
+    ),
     "batch of row 10**30": refuse(lambda: EXPLAINER.explain_many([10**30], workers=1), TableError, NUMBER_RULE),
     "batch of row -1": refuse(lambda: EXPLAINER.explain_many([-1], workers=1), TableError, NUMBER_RULE),
     "ladder of -1": refuse(lambda: EXPLAINER.ladder(-1), TableError, NUMBER_RULE),

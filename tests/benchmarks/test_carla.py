@@ -31,8 +31,8 @@ from benchmarks.carla.systems import SYSTEMS, Absence, System, answer_rows
 from benchmarks.carla.tables import format_table
 from benchmarks.paper.journal import Journal
 from benchmarks.proof_log import Log
-from ironrule.oracles import ORACLES
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Run
+from ironrule.oracles.registry import ORACLES
 from ironrule.verdict.verdict import Unrefuted, Verdict
 
 

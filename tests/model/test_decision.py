@@ -90,7 +90,7 @@ def test_columns_of_scores_are_desired_where_a_desired_one_beats_all_others():
             r"one of the 2 columns .* must be desired, got none; .*desired=\.\.\.",
         ),
         ([[0.1, 0.9]] * 3, 2, None, OutcomeError, "one of the columns 0 to 1 that the model answers, got 2"),
-        ([[0.1, 0.9]] * 3, "good", None, OutcomeError, "one of the columns 0 to 1 .*, got 'good'"),
+        ([[0.1, 0.9]] * 3, "good", None, OutcomeError, "one of the columns 0 to 1 .*, got 'good'; pass the number"),
         ([[0.1, 0.9]] * 3, -1, None, OutcomeError, "columns 0 to 1 .*, got -1"),
         ([[0.1, 0.9]] * 3, [0, 1], None, OutcomeError, "one class must be undesired, got all of 2 columns as desired"),
         ([0.1, 0.2, 0.3], 1, 0.5, OutcomeError, "either a desired class or a threshold must be given, got both"),

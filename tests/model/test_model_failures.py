@@ -32,6 +32,10 @@ def fit_xgboost() -> Any:
     return xgboost.XGBClassifier(n_estimators=2, enable_categorical=True).fit(CATEGORIES, OLD)
 
 
+def fit_booster() -> Any:
+    return fit_xgboost().get_booster()
+
+
 def fit_catboost() -> Any:
     catboost = pytest.importorskip("catboost")
     model = catboost.CatBoostClassifier(iterations=2, verbose=0, cat_features=["job"], allow_writing_files=False)
@@ -56,6 +60,7 @@ FAILURES: dict[str, tuple[Callable[[], Any], Any, str, str, str]] = {
         fit_xgboost, CATEGORIES.rename(columns={"age": "AGE"}), "model-columns", "'age', 'job'", "'AGE', 'job'",
     ),
     "XGBoost, a column more": (fit_xgboost, CATEGORIES.assign(z=1), "model-columns", "'age', 'job'", "'z'"),
+    "a Booster of XGBoost": (fit_booster, CATEGORIES, "model-input", "must take tables", "which takes a DMatrix"),
     "a pipeline with a new category": (
         fit_pipeline, ROWS.assign(job="mayor"), "model-unknown-category", "its encoder|it was fitted on", "mayor",
     ),

@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 
 import ironrule
 from ironrule.errors import InputError
-from ironrule.oracles import ORACLES
 from ironrule.oracles.latent.dense_network import AutoencoderTraining
+from ironrule.oracles.registry import ORACLES
 from ironrule.space.roles import Role
 
 SYSTEMS: dict[str, Any] = {

@@ -16,7 +16,6 @@ from ironrule.backends.tree.oracle import TreeOracle
 from ironrule.model.model_input import TabulatedColumns
 from ironrule.model.normal_form.tree_sum import LinkedGroup, Margin, Term, TreeSum
 from ironrule.model.read_model import TabulatedModel
-from ironrule.oracles import ORACLES
 from ironrule.oracles.exhaustive import enumerate_box
 from ironrule.oracles.heuristics.actionable_recourse import ActionableRecourse
 from ironrule.oracles.heuristics.cem import CEM
@@ -29,6 +28,7 @@ from ironrule.oracles.latent.cruds import CRUDS
 from ironrule.oracles.latent.dense_network import AutoencoderTraining
 from ironrule.oracles.latent.revise import REVISE
 from ironrule.oracles.protocol import NO_CAPABILITIES, BoxQuery, Case, Oracle, Run
+from ironrule.oracles.registry import ORACLES
 from ironrule.rule.box import Box
 from ironrule.verdict.budget import BudgetExhausted
 from ironrule.verdict.verdict import Proven, Refuted, Unrefuted, Verdict

@@ -210,6 +210,9 @@ def check(
     Infeasibility, its plain data or its JSON; the other arguments are those of :class:`Checker`. Raises InputError if
     the document is malformed.
     """
+    if hasattr(explanation, "predict"):
+        got = f"a {type(explanation).__name__}"
+        raise InputError(expected="the explanation must come first", got=got, hint="pass explanation, model, data")
     checker = Checker(
         model,
         data,

@@ -144,8 +144,8 @@ def parse_oracle(oracle: str | UserOracle | None) -> Oracle | None:
     """An oracle by its name, or as it is, verified if it is not one of ours; None stands for the default."""
     if oracle is None:
         return None
-    from ironrule.oracles import ORACLES
     from ironrule.oracles.combine import verify_oracle
+    from ironrule.oracles.registry import ORACLES
 
     if not isinstance(oracle, (str, type)) and callable(getattr(oracle, "find", None)):
         return verify_oracle(oracle)

@@ -98,6 +98,16 @@ def confirm_points(context: ExplainerContext, problem: Problem) -> None:
     confirmations.confirm()
 
 
+def _advise_denied_row(context: ExplainerContext) -> str:
+    """What to do about a row that the model approves."""
+    denied, example = np.flatnonzero(~context.outcomes)[:1], ""
+    if len(context.outcomes) and not len(denied):
+        return "the model denies no past row; check which outcome is desired, and the threshold"
+    if len(denied):
+        example = f", such as row {context.get_row_numbers(denied)[0]}"
+    return f"choose a row that the model denies{example}, or name another desired class"
+
+
 def build_case(
     context: ExplainerContext, row: Any, change_constraints: Sequence[Constraint] = (), own_model_only: bool = False
 ) -> Case:
@@ -107,8 +117,7 @@ def build_case(
     """
     instance, desired = decide_row(context, row)
     if desired:
-        expected = "the row must have the undesired outcome"
-        hint = "choose a row that the model denies, or name another desired class"
+        expected, hint = "the row must have the undesired outcome", _advise_denied_row(context)
         raise OutcomeError(expected=expected, got="the desired outcome", hint=hint, code="row-not-denied")
     if context.is_robust and not own_model_only and context.model.desired(instance[None, :])[0]:
         raise OutcomeError(

@@ -21,9 +21,7 @@ from ironrule.model.blackbox import match_column_names
 from ironrule.model.pipeline import HYPERPARAMETER_SEARCHES, STEP_CONTAINERS, list_chosen_positions
 from ironrule.model.protocol import Unreadable
 from ironrule.model.readers.library_class import get_library_class_name
-from ironrule.model.readers.lightgbm_models import read_category_labels as read_lightgbm_labels
 from ironrule.model.readers.sklearn_thresholds import get_wrapped_estimator, is_threshold_wrapper
-from ironrule.model.readers.xgboost_models import read_category_labels as read_xgboost_labels
 from ironrule.model.saved_model import SavedModel
 from ironrule.space.feature import is_missing
 from ironrule.space.table import to_python_value
@@ -155,11 +153,15 @@ def _read_boosted_labels(model: Any) -> Mapping[int, tuple[Any, ...]]:
     if xgboost is not None and isinstance(model, xgboost.XGBModel):
         if "c" not in (model.get_booster().feature_types or ()):  # then there is no need to write the whole model
             return {}
-        labels = read_xgboost_labels(json.loads(model.get_booster().save_raw("json"))["learner"])
+        from ironrule.model.readers import xgboost_models
+
+        labels = xgboost_models.read_category_labels(json.loads(model.get_booster().save_raw("json"))["learner"])
         return {place: kinds for place, kinds in enumerate(labels) if kinds}
     if lightgbm is not None and isinstance(model, lightgbm.LGBMModel):
+        from ironrule.model.readers import lightgbm_models
+
         try:
-            return read_lightgbm_labels(model.booster_)
+            return lightgbm_models.read_category_labels(model.booster_)
         except Unreadable:
             return {}
     return {}

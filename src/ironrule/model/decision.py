@@ -22,6 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from os import PathLike
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
@@ -39,6 +40,7 @@ Direction = Literal["above", "below"]  # on which side of the threshold scores a
 DEFAULT_THRESHOLD = 0.5
 PROBABILITY_TOLERANCE = 1e-6  # by which a probability may lie outside 0 to 1, as rounding makes it
 MAX_FRACTIONAL_LABELS = 20  # so many different labels that are no whole numbers; a function with more answers scores
+COLUMN_HINT = "pass the number of the column, desired=..., or the fitted model in the place of its function"
 LABEL_TYPES = (str, bytes, bool, int, float, Decimal, np.number, np.bool_, datetime.date)
 
 
@@ -83,6 +85,9 @@ def build_decision(model: Any, desired: Any, threshold: float | None, direction:
     """The decision of an estimator (anything with ``predict``) or of a plain function."""
     if threshold is not None and not is_finite_number(threshold):
         raise OutcomeError(expected="threshold must be a finite number", got=describe_value(threshold))
+    if isinstance(model, type):
+        got, hint = f"the class {model.__name__}", "make an object of the class, and call its fit(...)"
+        raise ModelError(expected="a model must be a fitted object or a function", got=got, hint=hint)
     if hasattr(model, "predict") and not callable(model.predict):
         got = f"predict = {describe_value(model.predict)}"
         raise ModelError(expected="a model must be a function or have a predict method", got=got)
@@ -95,7 +100,11 @@ def build_decision(model: Any, desired: Any, threshold: float | None, direction:
             hint="wrap the torch module: ironrule.TorchNetwork(module, classes=...)",
         )
     if not callable(model):
-        raise ModelError(expected="a model must be a function or have a predict method", got=type(model).__name__)
+        raise ModelError(
+            expected="a model must be a function or have a predict method",
+            got=type(model).__name__,
+            hint="load the model from its file, and pass it" if isinstance(model, str | PathLike) else None,
+        )
     return _build_function_decision(model, desired, threshold, direction)
 
 
@@ -355,7 +364,7 @@ class ColumnCriterion:
         wrong = [place for place in self.wanted if type(place) is not int or place not in columns]
         if wrong:
             rule = f"a desired class must be one of the columns 0 to {len(columns) - 1} that the model answers"
-            raise OutcomeError(expected=rule, got=describe_value(wrong[0]))
+            raise OutcomeError(expected=rule, got=describe_value(wrong[0]), hint=COLUMN_HINT)
         chosen = scores[:, list(self.wanted)]
         if self.threshold is not None:
             return _flag_passing(chosen.sum(axis=1), self.threshold, self.direction)
@@ -380,7 +389,7 @@ class FunctionCriterion:
             raise OutcomeError(
                 expected=f"one of the {format_count(answer.shape[1], 'column')} that the model answers must be desired",
                 got="none",
-                hint="pass the number of the column, desired=..., or the fitted model in the place of its function",
+                hint=COLUMN_HINT,
                 code="desired-required",
             )
         if answer.ndim == 2:

@@ -54,6 +54,13 @@ KNOWN_FAILURES = (
     ),
     # XGBoost
     KnownFailure(
+        r"Expecting data to be a DMatrix",
+        code="model-input",
+        expected="the model must take tables",
+        got="an XGBoost Booster, which takes a DMatrix",
+        hint="pass the XGBClassifier or XGBRegressor; to make one of a saved booster, call its load_model(...)",
+    ),
+    KnownFailure(
         r"feature_names mismatch: \[(?P<wanted>[^\]]*)\] \[(?P<came>[^\]]*)\]",
         code="model-columns",
         expected="the model must be given its columns, {wanted}",

@@ -39,6 +39,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
@@ -227,6 +228,10 @@ GRID_STEPS = 256
 """No gap of other numbers that a network speaks of is longer than the range divided by this."""
 
 
+GroupedSplits = Mapping[int, Sequence[TreeSplit]]
+"""The splits of a model's trees by feature."""
+
+
 @dataclass(frozen=True, slots=True)
 class RefinedSpace:
     """A space whose intervals have every place in them at which a model tells numbers apart.
@@ -251,14 +256,15 @@ def refine_space(
     """
     unordered = _find_unordered_features(space, models, table)
     numbers = [j for j, feature in enumerate(space.features) if feature.can_be_interval]
-    reasons = {j: unordered.get(j) or _find_obstacle(space, reads, joint, j) for j in numbers}
+    splits = [_group_splits(read) for read in reads]
+    reasons = {j: unordered.get(j) or _find_obstacle(space, reads, splits, joint, j) for j in numbers}
     obstacles = {j: reason for j, reason in reasons.items() if reason is not None}
     gridded = _find_gridded_features(reads, joint)
     # A constraint may tie features together such that none of them can be an interval: they are left out, and the
     # rest is tried again.
     while True:
         chosen = [j for j in numbers if j not in obstacles]
-        refined = _refine_chosen(space, models, reads, table, chosen=chosen, gridded=gridded)
+        refined = _refine_chosen(space, models, reads, splits, table, chosen=chosen, gridded=gridded)
         broken = _find_unsafe_features(refined, find_gaps(refined, reads))
         if not broken:
             return RefinedSpace(refined, {space.names[j]: reason for j, reason in obstacles.items()})
@@ -287,15 +293,18 @@ def _refine_chosen(
     space: Space,
     models: Sequence[Any],
     reads: Sequence[TabulatedModel],
+    splits: Sequence[GroupedSplits],
     table: Table,
+    *,
     chosen: Sequence[int],
     gridded: set[int],
 ) -> Space:
     """The space with the chosen features as intervals."""
     values: list[set[Any]] = [set(feature.values) for feature in space.features]
     # per feature the values join where a model's splits turn, the constants of constraints, and listed whole numbers
-    for model, read in zip(models, reads, strict=True):
-        for place, feature in enumerate(_refine_features(space, model, read, table, chosen)):
+    for model, read, own in zip(models, reads, splits, strict=True):
+        turning = {j: own.get(j, ()) for j in chosen}
+        for place, feature in enumerate(_refine_features(space, model, read, turning, table)):
             values[place] |= set(feature.values)
     for place, constants in _find_constants(space, chosen):
         values[place] |= constants
@@ -333,7 +342,11 @@ def _round_near(number: float, length: float, feature: Feature) -> Any:
 
 
 def _find_obstacle(
-    space: Space, reads: Sequence[TabulatedModel], joint: Sequence[TabulatedModel], j: int
+    space: Space,
+    reads: Sequence[TabulatedModel],
+    splits: Sequence[GroupedSplits],
+    joint: Sequence[TabulatedModel],
+    j: int,
 ) -> str | None:
     """Why the places where models tell numbers of a feature apart cannot all be found; None if they can."""
     feature = space.features[j]
@@ -341,13 +354,13 @@ def _find_obstacle(
         return "it is declared to have only its values"
     try:
         _require_exact_integers(feature)
-        for read in reads:
+        for read, grouped in zip(reads, splits, strict=True):
             if _is_network(read):
                 own = np.flatnonzero(read.columns.features == j).tolist()
                 require_straight_columns(feature, [read.columns.values[column] for column in own])
             else:
                 _require_monotone_terms(space, read, j)
-                _start_split_search(feature, j, read)
+                _start_split_search(feature, grouped.get(j, ()), read)
         for part in (part for read in joint for part in read.parts):
             if not _is_network(part):  # whose bounds hold for every number between
                 _require_monotone_terms(space, part, j)
@@ -410,11 +423,11 @@ def _find_unsafe_features(space: Space, gaps: Gaps) -> dict[int, str]:
 
 
 def _refine_features(
-    space: Space, model: Any, tabulated_model: TabulatedModel, table: Table, chosen: Sequence[int]
+    space: Space, model: Any, tabulated_model: TabulatedModel, splits: GroupedSplits, table: Table
 ) -> list[Feature]:
     transform, final = split_pipeline(model)
     layout = make_layout_builder(model, table)
-    searches = [_start_split_search(f, j if j in chosen else -1, tabulated_model) for j, f in enumerate(space.features)]
+    searches = [_start_split_search(f, splits.get(j, ()), tabulated_model) for j, f in enumerate(space.features)]
     # All features are halved at once: each round asks the preprocessing about one table with every middle value.
     while any(search.is_open.any() for search in searches):
         middles = [search.middle_values for search in searches]
@@ -527,13 +540,15 @@ class _SplitSearch:
         return replace(self.feature, values=tuple(sorted({*self.feature.values, *turning_values})))
 
 
-def _start_split_search(feature: Feature, j: int, tabulated_model: TabulatedModel) -> _SplitSearch:
-    """Where in the domain each split of a feature changes its answer; nowhere for a feature of number -1."""
-    places = _to_ordinals(feature) if j >= 0 else np.zeros(0, dtype=np.int64)
+def _start_split_search(
+    feature: Feature, feature_splits: Sequence[TreeSplit], tabulated_model: TabulatedModel
+) -> _SplitSearch:
+    """Where in the domain each of these splits of a feature changes its answer."""
+    places = _to_ordinals(feature) if feature_splits else np.zeros(0, dtype=np.int64)
     splits, first = [], []
     ends: list[tuple[int, int]] = []
     # Each split that changes its answer between two neighbours of the domain is searched for between these two.
-    for split in _list_splits(tabulated_model, j) if len(places) else ():
+    for split in feature_splits:
         answers = split.goes_left(tabulated_model.columns.values[split.column])[: len(places)]
         changes = np.flatnonzero(answers[1:] != answers[:-1]).tolist()
         if len(changes) > 1 or not turns_once(split):
@@ -546,13 +561,16 @@ def _start_split_search(feature: Feature, j: int, tabulated_model: TabulatedMode
     return _SplitSearch(feature, splits, low.copy(), high.copy(), np.array(first, dtype=np.bool_))
 
 
-def _list_splits(tabulated_model: TabulatedModel, j: int) -> list[TreeSplit]:
+def _group_splits(tabulated_model: TabulatedModel) -> GroupedSplits:
+    """The splits of every feature that has any, each once."""
     if _is_network(tabulated_model):
-        return []
+        return {}
     groups = tabulated_model.tree_sum.groups
     trees = (tree for group in groups for tree in group.trees)
-    distinct = dict.fromkeys(split for tree in trees for split in tree.splits if split is not None)
-    return [split for split in distinct if tabulated_model.columns.features[split.column] == j]
+    features, grouped = tabulated_model.columns.features.tolist(), defaultdict[int, list[TreeSplit]](list)
+    for split in dict.fromkeys(split for tree in trees for split in tree.splits if split is not None):
+        grouped[features[split.column]].append(split)
+    return grouped
 
 
 def _to_ordinals(feature: Feature) -> Int64Array:

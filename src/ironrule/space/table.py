@@ -159,7 +159,8 @@ def _from_frame(data: Any) -> Table:
     try:
         frame = nw.from_native(data, eager_only=True)
     except TypeError:
-        raise TableError(expected=TABLE_RULE, got=f"a {kind}") from None
+        advice = "pass the whole table; .to_frame() makes one of a single column" if kind.endswith("Series") else None
+        raise TableError(expected=TABLE_RULE, got=f"a {kind}", hint=advice) from None
     return Table(frame.to_native(), tuple(frame.columns), frame)
 
 

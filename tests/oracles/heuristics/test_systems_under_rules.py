@@ -11,7 +11,7 @@ from mixed_models import PEOPLE, explain_people, fit_pipeline, query_about
 
 import ironrule
 from ironrule.errors import InputError
-from ironrule.oracles import ORACLES
+from ironrule.oracles.registry import ORACLES
 from ironrule.search.driver import solve
 from ironrule.search.greedy_cf import GreedyRuleCF
 from ironrule.verdict.verdict import Proven, Refuted

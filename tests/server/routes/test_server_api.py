@@ -269,7 +269,7 @@ def test_a_refusal_says_what_was_expected_what_was_got_and_what_to_do(client: ht
     assert error["code"] == "row-not-denied"
     assert error["expected"] == "the row must have the undesired outcome"
     assert error["got"] == "the desired outcome"
-    assert error["hint"] == "choose a row that the model denies, or name another desired class"
+    assert error["hint"] == "choose a row that the model denies, such as row 1, or name another desired class"
     assert error["message"] == f"{error['expected']}, got {error['got']}; {error['hint']}"
 
 

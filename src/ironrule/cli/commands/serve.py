@@ -12,6 +12,7 @@ do everything, read may read the log and check, check may check explanations. It
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 
 NAME, HELP = "serve", "serve a web page and an HTTP API for a model"
+OBJECTS_PER_COLLECTION = 100_000
 TOKEN_VARIABLE, AUDIT_VARIABLE = "IRONRULE_TOKEN", "IRONRULE_AUDIT"
 DEFAULT_AUDIT_URL = "sqlite:///ironrule-audit.sqlite"
 AUDIT_HELP = f"the audit log (default {DEFAULT_AUDIT_URL}; or {AUDIT_VARIABLE})"
@@ -91,6 +93,7 @@ def run(options: argparse.Namespace) -> CommandResult:
     title = _parse_title(options.title)
     is_demo = options.model is None and options.data is None
     served_model = _build_demo(title) if is_demo else _build_served_model(options, title)
+    gc.set_threshold(OBJECTS_PER_COLLECTION)  # a server makes garbage as long as it runs
     served = serve(served_model, settings, options.access_log)
     return CommandResult(f"Explanations given: {served:,}.", lambda: {"explanations": served})
 

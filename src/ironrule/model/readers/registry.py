@@ -21,51 +21,60 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from ironrule.model.decision import Direction, as_labels, list_labels, resolve_desired_labels
 from ironrule.model.model_input import DEFAULT_CONVERSION, InputConversion
 from ironrule.model.normal_form.tree_sum import Reader, TreeSum
 from ironrule.model.protocol import NormalForm, Unreadable, require_readable
-from ironrule.model.readers.catboost_models import read_catboost
-from ironrule.model.readers.file_formats.onnx_trees import read_onnx_model
-from ironrule.model.readers.file_formats.pmml_models import read_pmml
-from ironrule.model.readers.handwritten_models import read_handwritten_model
-from ironrule.model.readers.interpret_models import read_ebm
 from ironrule.model.readers.library_class import get_library_class_name
-from ironrule.model.readers.lightgbm_models import read_lightgbm
-from ironrule.model.readers.onnx_networks import read_onnx
-from ironrule.model.readers.pygam_models import read_gam
-from ironrule.model.readers.sklearn_additive import read_additive
 from ironrule.model.readers.sklearn_calibrated import read_calibrated
 from ironrule.model.readers.sklearn_mixtures import read_mixture
-from ironrule.model.readers.sklearn_mlp import read_mlp
 from ironrule.model.readers.sklearn_thresholds import (
     get_wrapped_estimator,
     is_threshold_wrapper,
     read_moved_threshold,
 )
-from ironrule.model.readers.sklearn_trees import read_sklearn_trees
-from ironrule.model.readers.torch_networks import read_torch
-from ironrule.model.readers.xgboost_models import read_xgboost
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredReader:
+    """A reader by its name. It is loaded for the first estimator whose class comes from ``home`` or derives from one
+    that does, so that explaining a decision tree loads nothing that reads PMML.
+    """
+
+    home: str  # a package, or a module
+    module: str
+    function: str
+
+    def __call__(self, estimator: Any, desired: tuple[Any, ...], threshold: float | None) -> Any:
+        """What the reader gives; None for an estimator from elsewhere."""
+        if not any(f"{kind.__module__}.".startswith(f"{self.home}.") for kind in estimator.__class__.__mro__):
+            return None
+        return getattr(import_module(f"{__package__}.{self.module}"), self.function)(estimator, desired, threshold)
+
+
+WRAPPERS = "ironrule.model.wrappers"
 
 TREE_SUM_READERS: tuple[Reader, ...] = (
-    read_sklearn_trees,
-    read_additive,
-    read_xgboost,
-    read_lightgbm,
-    read_catboost,
-    read_ebm,
-    read_gam,
-    read_handwritten_model,
-    read_onnx_model,
-    read_pmml,
+    RegisteredReader("sklearn", "sklearn_trees", "read_sklearn_trees"),
+    RegisteredReader("sklearn", "sklearn_additive", "read_additive"),
+    RegisteredReader("xgboost", "xgboost_models", "read_xgboost"),
+    RegisteredReader("lightgbm", "lightgbm_models", "read_lightgbm"),
+    RegisteredReader("catboost", "catboost_models", "read_catboost"),
+    RegisteredReader("interpret", "interpret_models", "read_ebm"),
+    RegisteredReader("pygam", "pygam_models", "read_gam"),
+    RegisteredReader(f"{WRAPPERS}.handwritten_models", "handwritten_models", "read_handwritten_model"),
+    RegisteredReader(f"{WRAPPERS}.onnx_models", "file_formats.onnx_trees", "read_onnx_model"),
+    RegisteredReader(f"{WRAPPERS}.pmml_models", "file_formats.pmml_models", "read_pmml"),
 )
 
 OTHER_READERS: tuple[Callable[[Any, tuple[Any, ...], float | None], NormalForm | None], ...] = (
-    read_mlp,
-    read_torch,
-    read_onnx,
+    RegisteredReader("sklearn", "sklearn_mlp", "read_mlp"),
+    RegisteredReader(f"{WRAPPERS}.networks", "torch_networks", "read_torch"),
+    RegisteredReader(f"{WRAPPERS}.networks", "onnx_networks", "read_onnx"),
 )
 
 
