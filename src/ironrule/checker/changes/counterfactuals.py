@@ -277,16 +277,21 @@ class CounterfactualsChecker:
         findings.append(run_claim_check("counterfactuals", self.check_points))
         if findings[-1].status != "holds":
             return findings
-        if not self.document.proven:
+        if not self.proven_count and not self.document.proven:
             return [*findings, Finding("nearest", "holds", "nothing is claimed to be proven")]
         if self.document.spread is not None:
             return [*findings, Finding("nearest", "undecided", "what differs so in value is not searched here")]
-        for place in range(len(self.document.counterfactuals)):
+        for place in range(self.proven_count):
             name = f"nearest {place + 1}" if len(self.document.counterfactuals) > 1 else "nearest"
             findings.append(run_claim_check(name, partial(self.check_nearest, place)))
-        if len(self.document.counterfactuals) < self.claim.k:
+        if self.document.proven and len(self.document.counterfactuals) < self.claim.k:
             findings.append(run_claim_check("no other", self.check_no_other))
         return findings
+
+    @property
+    def proven_count(self) -> int:
+        """How many of the first are said to be proven to be the nearest."""
+        return len(self.document.counterfactuals) if self.document.proven else self.document.proven_count
 
     def find_reading_source(self) -> ReadingSource:
         """Who read the models, if that was needed."""
@@ -335,8 +340,8 @@ class CounterfactualsChecker:
         return build_prices(self.document.cost, space, self.encode_row(space), conditions.past_rows, stored)
 
     def check_points(self) -> str:
-        """That all are counterfactuals, obey the restrictions, and lie in order; where they are said to be the nearest,
-        none changes all of an earlier one.
+        """That all are counterfactuals, obey the restrictions, and lie in order; of those that are said to be the
+        nearest, none changes all of an earlier one.
         """
         given = self.document.counterfactuals
         if len(given) > self.claim.k:
@@ -375,14 +380,14 @@ class CounterfactualsChecker:
         rows = [{name: value_from_json(value) for name, value in one["values"].items()} for one in given]
         costs = [prices.measure_change(row) for row in rows]
         # A heuristic claims nothing of which features change, and diverse counterfactuals differ in their values.
-        is_by_features = self.document.proven and self.document.spread is None
+        by_features = 0 if self.document.spread is not None else self.proven_count
         if not all(np.isfinite(distance) for _, distance in costs):
             raise ClaimFailed("a counterfactual must not cost an infinite price, or move by no step, but one does")
         for place in range(1, len(costs)):
             in_order = prices.is_before(costs[place - 1], costs[place], self.document.resolution)
             if self.document.spread is None and not in_order:
                 raise ClaimFailed("counterfactuals must be listed nearest first, but they are not")
-            if is_by_features and (changed[:place] <= changed[place]).all(axis=1).any():
+            if place < by_features and (changed[:place] <= changed[place]).all(axis=1).any():
                 raise ClaimFailed("a counterfactual must not change all that an earlier one changes, but one does")
         shown = ", ".join(f"{distance:.6g} ({count} changed)" for count, distance in costs[:5])
         return f"the model gives all {len(given)} what is to be reached; distance (features): {shown}"

@@ -25,6 +25,7 @@ from ironrule.explain.counterfactuals.costs.by_cost import (
     find_cheapest_in_boxes,
     order_by_cost,
 )
+from ironrule.explain.counterfactuals.costs.row_cost import RowCost
 from ironrule.explain.counterfactuals.joint import find_joint_changes
 from ironrule.explain.counterfactuals.measures import measure_counterfactuals
 from ironrule.explain.counterfactuals.nearest import (
@@ -46,7 +47,7 @@ from ironrule.oracles.protocol import BoxQuery, Run, UserOracle
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.explanation import Statistics
 from ironrule.results.scope import DomainSummary
-from ironrule.rule.counterfactual import LazyValue
+from ironrule.rule.counterfactual import Counterfactual, LazyValue
 
 REFINEMENTS = 6  # searches box by box where too much is open, each after further numbers joined the domains
 QUESTIONS = 3_000  # asked in one of them for one counterfactual
@@ -84,10 +85,10 @@ def find_counterfactuals(
         found = found or _search_by_asking(question, run)
         context, row_cost, nearest = found.question.context, found.question.row_cost, found.found
         if row_cost is not None:
-            nearest = replace(nearest, items=order_by_cost(nearest.items, row_cost, nearest.proven))
+            nearest = replace(nearest, items=_order_items(nearest, row_cost))
         nearest = make_readable(context, found.question.query, nearest, run, row_cost)
     if context.narrowed:  # nothing was asked about other numbers than those seen
-        nearest = replace(nearest, proven=False, resolution=0.0)
+        nearest = replace(nearest, proven=False, proven_count=0, resolution=0.0)
     if context.compiled_model is not None:
         waiting = UnconfirmedRows() if unconfirmed is None else unconfirmed
         waiting.add(context, nearest.list_unasked_rows())
@@ -95,6 +96,13 @@ def find_counterfactuals(
             waiting.confirm()
     statistics = build_statistics(meter, found.name, options.seed, nearest.stopped)
     return _describe(replace(found, found=nearest), changes, statistics)
+
+
+def _order_items(nearest: NearestChanges, row_cost: RowCost) -> tuple[Counterfactual, ...]:
+    """What was found, cheapest first; those that are proven stay before the others."""
+    count = len(nearest.items) if nearest.proven else nearest.proven_count
+    proven = order_by_cost(nearest.items[:count], row_cost, keeps_apart=True)
+    return (*proven, *order_by_cost(nearest.items[count:], row_cost))
 
 
 def _describe(found: FoundChanges, changes: ChangeOptions, statistics: Statistics) -> Counterfactuals:
@@ -109,6 +117,7 @@ def _describe(found: FoundChanges, changes: ChangeOptions, statistics: Statistic
         statistics,
         nearest.proven,
         nearest.resolution,
+        partly_proven=0 if nearest.proven else nearest.proven_count,
         cost=changes.cost,
         target=changes.target,
         margin=changes.margin,
