@@ -40,7 +40,8 @@ from ironrule.explain.counterfactuals.question import ChangeQuestion, build_apar
 from ironrule.explain.counterfactuals.targets import build_search_scope
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_statistics
-from ironrule.model.protocol import Model, Unreadable
+from ironrule.model.normal_form.network import Network
+from ironrule.model.protocol import Model, NormalForm, Unreadable
 from ironrule.model.reduced_model import embed_model
 from ironrule.oracles.combine import verify_oracle
 from ironrule.oracles.protocol import BoxQuery, Run, UserOracle
@@ -51,7 +52,8 @@ from ironrule.rule.counterfactual import Counterfactual, LazyValue
 
 REFINEMENTS = 6  # searches box by box where too much is open, each after further numbers joined the domains
 QUESTIONS = 3_000  # asked in one of them for one counterfactual
-FEW_POINTS = 8  # that a network's reading decides
+FEW_POINTS = 8  # that are decided by what was read of several models together
+MULTIPLICATIONS = 500_000  # by a network's reading at once; a library takes as long to be called as for so many
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -252,10 +254,19 @@ def _decide_quickly(context: ExplainerContext, query: BoxQuery) -> BoxQuery:
 
 
 def _decide_by_reading(context: ExplainerContext, model: Model) -> Model:
-    """A model that is asked only where its reading leaves open what it decides. About many points a network is asked
-    all the same: libraries multiply large matrices faster.
+    """A model that is asked only where its reading leaves open what it decides. About many points a large network is
+    asked all the same: libraries multiply large matrices faster.
     """
     compiled, oracle = context.compiled_model, context.oracle
     if compiled is None or len(compiled.parts) != 1 or (oracle and oracle.capabilities.point_model is not None):
         return model
-    return ReadDecisions(compiled.parts[0], model, None if is_tree_sum(compiled.tabulated.normal_form) else FEW_POINTS)
+    return ReadDecisions(compiled.parts[0], model, _count_points_to_read(compiled.tabulated.normal_form))
+
+
+def _count_points_to_read(normal_form: NormalForm) -> int | None:
+    """How many points are decided by what was read of a model before the model itself is faster; None: all."""
+    if is_tree_sum(normal_form):
+        return None
+    if isinstance(normal_form, Network):
+        return MULTIPLICATIONS // max(1, sum(layer.weights.size for layer in normal_form.layers))
+    return FEW_POINTS
