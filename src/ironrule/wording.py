@@ -28,6 +28,11 @@ from ironrule.errors import (
 ValueStyle = Literal["quoted", "unquoted", "letter"]
 
 
+def format_first(count: int) -> str:
+    """The first, or so many of the first."""
+    return "the first" if count == 1 else f"the first {count}"
+
+
 def format_count(number: int, noun: str, plural: str | None = None) -> str:
     """A number with its noun; ``plural`` is the noun with an s unless it is given.
 

@@ -1,4 +1,4 @@
-"""How far what a model sees of numbers may be from a straight line: compared with numbers between those that are known."""
+"""How far what a model sees of numbers may be from a straight line: compared with numbers between known ones."""
 
 from __future__ import annotations
 

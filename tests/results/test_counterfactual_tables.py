@@ -11,9 +11,12 @@ from hypothesis import given, strategies as st
 
 from applications import DENIED, decide, past
 from ironrule import Counterfactuals, Explainer
+from ironrule.cli.render import render_counterfactuals
 from ironrule.errors import InputError, MissingExtraError
+from ironrule.report.plots.changes import build_changes_plot
 from ironrule.results.explanation import Statistics
 from ironrule.rule.counterfactual import Counterfactual
+from ironrule.server.views.counterfactuals import _describe_proof
 from ironrule.verdict.digest import add_digest
 
 ROW = {"income": 3, "since": datetime.date(2024, 1, 1), "job": "cook", "rate": None}
@@ -127,3 +130,14 @@ def test_any_field_may_be_anything(value):
 def test_in_a_notebook_it_is_said_what_is_proven():
     assert "Proven: each is the nearest" in FOUND._repr_html_()
     assert "nearer ones may exist" in replace(FOUND, proven=False)._repr_html_()
+
+
+def test_where_a_search_ended_early_it_is_said_of_how_many_something_is_proven():
+    part = replace(FOUND, proven=False, partly_proven=1)
+    assert [one.proven_count for one in (part, replace(part, proven=True), replace(FOUND, proven=False))] == [1, 2, 0]
+    assert "Proven to be the nearest: the first, to within 0.1% of the range" in part._repr_html_()
+    assert "Proven of the first: each is the nearest" in render_counterfactuals(part)
+    assert build_changes_plot(part).note == "Proven to be the nearest: the first."
+    said = _describe_proof(part.to_dict(), part.cost)
+    assert said[0] == "Proven to be the nearest: the first. Nearer ones than the others may exist."
+    assert repr(part).startswith("<Counterfactuals: 2 counterfactuals, the first proven to be the nearest")

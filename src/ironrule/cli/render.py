@@ -33,7 +33,7 @@ from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import format_change, join_conditions, name_feature, name_value
 from ironrule.space.roles import suggest_roles
 from ironrule.verdict.verdict import Proven, Quality
-from ironrule.wording import escape_controls, format_count, format_names, format_size
+from ironrule.wording import escape_controls, format_count, format_first, format_names, format_size
 
 if TYPE_CHECKING:
     from ironrule.checker.result import Check
@@ -171,6 +171,9 @@ def render_counterfactuals(
     parts = _render_changes(counterfactuals.items) or [*map(format_line, f"{none[:1].upper()}{none[1:]}".splitlines())]
     if counterfactuals.proven and counterfactuals.items:
         parts.append(format_line(f"Proven: {nearest}{counterfactuals.within}."))
+    elif counterfactuals.proven_count:
+        first = format_first(counterfactuals.proven_count)
+        parts.append(format_line(f"Proven of {first}: {nearest}{counterfactuals.within}."))
     if counterfactuals.items and counterfactuals.robustness:
         parts.append(format_line(f"Robust: each is reached {counterfactuals.robustness}."))
     parts += map(format_line, describe_unconfirmed(counterfactuals.confirmed))

@@ -15,7 +15,7 @@ from ironrule.results.judgement import Judgement
 from ironrule.rule.counterfactual import Counterfactual
 from ironrule.rule.phrasing import format_change, join_conditions, name_outcome
 from ironrule.verdict.verdict import Quality
-from ironrule.wording import format_count
+from ironrule.wording import format_count, format_first
 
 GREEN, YELLOW, RED = "#1b6e3c", "#8a5a00", "#a1260d"
 QUALITY_COLOURS = {Quality.NOT_JUDGED: YELLOW, Quality.FAILED_DATA: RED, Quality.FAILED_GLOBAL: RED}  # else green
@@ -83,6 +83,9 @@ def render_counterfactuals(counterfactuals: Counterfactuals) -> str:
     if counterfactuals.proven:
         within = counterfactuals.within
         note = f"Proven: each is the nearest that does not change all the features of one above{within}."
+    elif counterfactuals.proven_count:
+        first = format_first(counterfactuals.proven_count)
+        note = f"Proven to be the nearest: {first}{counterfactuals.within}. Nearer ones than the others may exist."
     return render_template("notebook_counterfactuals.html", changes=changes, text=str(counterfactuals), note=note)
 
 

@@ -28,6 +28,7 @@ from ironrule.wording import (
     escape_controls,
     format_cost_resolution,
     format_count,
+    format_first,
     format_percent,
     format_repr,
     format_resolution,
@@ -75,8 +76,9 @@ class Counterfactuals(JsonDocument, Sequence[Counterfactual]):
     earlier one, and where there are fewer than asked for, no other exists. Over whole intervals numbers are rounded to
     readable ones, and ``resolution`` says how far: nothing that changes fewer features exists at all, and nothing with
     as many changes is nearer by more than this share of the range for each number that it changes. Where a ``cost`` was
-    asked for, nearest means that, and nothing costs less by more than ``resolution``. ``target`` is what was to be
-    reached, if not the explainer's desired outcome. With a ``margin`` it stays reached when scores move by that, and
+    asked for, nearest means that, and nothing costs less by more than ``resolution``. Where not all of this is
+    proven, each of the first ``proven_count`` is still proven to be the nearest. ``target`` is what was to be reached,
+    if not the explainer's desired outcome. With a ``margin`` it stays reached when scores move by that, and
     ``further_models`` are so many models beside the explainer's own that agree. With a ``spread``, each is the nearest
     that differs from every earlier one in value by that, whichever features it changes. ``domains`` are those of the
     features that some counterfactual changes; ``scope`` is what was searched, which :func:`ironrule.check` needs to
@@ -95,6 +97,7 @@ class Counterfactuals(JsonDocument, Sequence[Counterfactual]):
     margin: float = 0.0
     further_models: int = 0
     spread: float | None = None  # how far each is from every earlier one in value; None: as the features say
+    partly_proven: int = 0  # how many of the first are proven where not all is
     confirmed: bool = True  # whether the user's own model was there to confirm what its reading says
     domains: Mapping[str, DomainSummary] = field(default_factory=dict)
     scope: SearchScope | None = field(default=None, compare=False, repr=False)
@@ -106,6 +109,11 @@ class Counterfactuals(JsonDocument, Sequence[Counterfactual]):
 
     def __len__(self) -> int:
         return len(self.items)
+
+    @property
+    def proven_count(self) -> int:
+        """How many of the first are proven, each to be the nearest: all of them where ``proven``."""
+        return len(self.items) if self.proven else self.partly_proven
 
     def measure(self) -> tuple[ChangeMeasures, ...]:
         """The measures of every counterfactual, computed from the past rows when they are first asked for; raises
@@ -157,6 +165,7 @@ class Counterfactuals(JsonDocument, Sequence[Counterfactual]):
             "instance": {name: value_to_json(value) for name, value in self.instance.items()},
             "counterfactuals": [item.to_dict() for item in self.items],
             "proven": self.proven,
+            **({"proven_count": self.partly_proven} if self.partly_proven and not self.proven else {}),
             "resolution": self.resolution,
             **({} if self.cost == DEFAULT_COST else {"cost": self.cost.to_dict()}),
             **({} if self.target is None else {"target": self.target.to_dict()}),
@@ -191,6 +200,7 @@ class Counterfactuals(JsonDocument, Sequence[Counterfactual]):
                 items=tuple(map(Counterfactual.from_dict, data["counterfactuals"])),
                 statistics=Statistics(**data["statistics"]),
                 proven=data["proven"],
+                partly_proven=_parse_proven_count(data),
                 resolution=float(data["resolution"]),
                 cost=Cost.from_dict(data.get("cost", {})),
                 target=Target.from_dict(data["target"]) if "target" in data else None,
@@ -222,6 +232,8 @@ class Counterfactuals(JsonDocument, Sequence[Counterfactual]):
 
     def __repr__(self) -> str:
         proven = "proven" if self.proven else "not proven"
+        if self.proven_count and not self.proven:
+            proven = f"{format_first(self.proven_count)} proven"
         found = f"{format_count(len(self), 'counterfactual')}, {proven} to be the nearest" if self.items else proven
         return f"<Counterfactuals: {found}: {'; '.join(map(str, self.items)) or self}>"
 
@@ -237,6 +249,14 @@ class Counterfactuals(JsonDocument, Sequence[Counterfactual]):
 
     def _repr_html_(self) -> str:
         return render_counterfactuals(self)
+
+
+def _parse_proven_count(data: Mapping[str, Any]) -> int:
+    """How many counterfactuals of a document are proven to be the nearest."""
+    count = data.get("proven_count", 0)
+    if not 0 <= count <= len(data["counterfactuals"]):
+        raise ValueError(f"proven_count must be from 0 to {len(data['counterfactuals'])}, got {count}")
+    return int(count)
 
 
 @dataclass(frozen=True, slots=True)

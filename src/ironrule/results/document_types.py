@@ -163,6 +163,7 @@ _counterfactuals = _record(
     instance=_mapping_to(_check_value),
     counterfactuals=_list_of(_counterfactual),
     proven=_flag,
+    proven_count=_integer,
     confirmed_by_model=_flag,
     resolution=_number,
     spread=_number,

@@ -16,7 +16,7 @@ from ironrule.backends.forest.change_messages import Messages, allocate_messages
 from ironrule.backends.forest.change_problem import ChangeProblem, build_change_problem, number_atoms
 from ironrule.backends.forest.change_reduction import merge_cells, reduce_problem
 from ironrule.backends.forest.change_tables import ChangeTables, build_change_tables
-from ironrule.backends.forest.cheapest import CheapestSearch
+from ironrule.backends.forest.cheapest import CheapestSearch, prove_cheapest
 from ironrule.backends.forest.cheapest_search import bound_box, close_first_box
 from ironrule.backends.forest.cheapest_sequence import CheapestSequence
 from ironrule.backends.forest.compile import CompiledForest, compile_tree_sum
@@ -202,12 +202,13 @@ def test_no_box_is_bounded_too_low(whole: Sum, merges: bool, data: st.DataObject
 def bound_and_compare(left: Problem, state: Messages, before: UInt64Array, *, sweeps: int, adapts: bool) -> None:
     """Bound a box; compare with all its points."""
     after, dead = before.copy(), no_leaves(left.problem)
-    bound = bound_box(left.problem, left.tables, state, after, dead, left.limit, sweeps, adapts)
+    bound, least_cost = bound_box(left.problem, left.tables, state, after, dead, left.limit, sweeps, adapts)
     cheap = left.contains(before) & (left.costs < left.tables.limit[0])
     wanted = cheap & left.whole.may_be_desired(left.values)
     if bound == -np.inf:
         assert not wanted.any()
         return
+    assert left.costs[wanted].min(initial=np.inf) >= least_cost
     assert left.contains(after)[wanted].all()
     assert not left.meets_dead_leaf(dead)[wanted].any()
     weighed = left.weigh(state.prices)[:, left.contains(after) & ~left.meets_dead_leaf(dead)]
@@ -224,12 +225,13 @@ def assert_exact(left: Problem, state: Messages, place: int) -> None:
     domain = left.build_domain([[cell] for cell in left.cells[place]])
     for sweeps in (0, 1):
         dead = no_leaves(left.problem)
-        bound = bound_box(left.problem, left.tables, state, domain.copy(), dead, left.limit, sweeps, False)
+        bound, least_cost = bound_box(left.problem, left.tables, state, domain.copy(), dead, left.limit, sweeps, False)
         exact = float(left.weigh(state.prices)[:, place].min())
         if bound == -np.inf:
             assert (left.weigh(state.prices)[:, place] <= tolerate(left, state) - left.whole.forest.slack).any()
         else:
             assert bound == pytest.approx(exact, abs=tolerate(left, state))
+            assert least_cost <= left.costs[place] or not left.whole.may_be_desired(left.values)[place]
 
 
 def tolerate(left: Problem, state: Messages) -> float:
@@ -252,7 +254,7 @@ def test_problems_of_boxes_of_boxes_lose_no_counterfactual(whole: Sum, merges: b
         wanted = inside & (left.costs < left.tables.limit[0]) & whole.may_be_desired(left.values)
         adapts = random.random() < 0.7
         sweeps = random.randint(1, 4)
-        bound = bound_box(left.problem, left.tables, state, domain, dead, left.limit, sweeps, adapts)
+        bound, _ = bound_box(left.problem, left.tables, state, domain, dead, left.limit, sweeps, adapts)
         reduced = None
         if bound > -np.inf:
             reduced = reduce_problem(left.problem, left.tables, state, domain=domain, dead=dead, merges=merges)
@@ -297,7 +299,7 @@ def bound_and_compare_wanted(left: Problem, state: Messages) -> None:
     """The bound of a whole problem, by the messages that it was given, against its counterfactuals."""
     domain = left.tables.start_domain.copy()
     wanted = (left.costs < left.tables.limit[0]) & left.whole.may_be_desired(left.values)
-    bound = bound_box(left.problem, left.tables, state, domain, no_leaves(left.problem), left.limit, 0, False)
+    bound, _ = bound_box(left.problem, left.tables, state, domain, no_leaves(left.problem), left.limit, 0, False)
     if wanted.any():
         assert bound >= left.weigh(state.prices)[:, wanted].max(axis=1).min() - tolerate(left, state)
 
@@ -451,8 +453,8 @@ def search_below(whole: Sum, limit: float, least_leaves: int = 0) -> float:
     sequence = CheapestSequence(1, limit, np.zeros((0, len(whole.tables.home)), dtype=np.bool_))
     search = CheapestSearch(whole.forest, sequence.prepare(whole.tables), workspace, least_leaves=least_leaves)
     query = BoxQuery(whole.case, whole.case.components.box(0), 1, cost=CostTable(whole.costs.code_costs))
-    ended, _ = search.prove(query, whole.costs, sequence, 100_000, run_of())
-    assert ended
+    prove_cheapest([search], query, whole.costs, sequence, 100_000, run_of())
+    assert sequence.proven_below == math.inf
     return min(map(whole.costs.measure_point, sequence.points), default=math.inf)
 
 
@@ -488,7 +490,7 @@ def test_features_of_many_cells_lose_no_counterfactual() -> None:
         bound_and_compare(left, state, left.tables.start_domain, sweeps=2, adapts=True)
         chosen = [np.flatnonzero(rng.random(count) < 0.9).tolist() for count in left.cells.max(axis=0) + 1]
         domain, dead = left.build_domain(chosen), no_leaves(left.problem)
-        assert bound_box(left.problem, left.tables, state, domain, dead, left.limit, 2, True) > -np.inf
+        assert bound_box(left.problem, left.tables, state, domain, dead, left.limit, 2, True)[0] > -np.inf
         wanted = left.contains(domain) & ~left.meets_dead_leaf(dead)
         assert wanted.any()
         reduced = reduce_problem(left.problem, left.tables, state, domain=domain, dead=dead, merges=merges)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 from typing import Any
 
@@ -14,7 +15,7 @@ from ironrule import Explainer
 from ironrule.arrays import BoolArray, Int32Array
 from ironrule.backends.backend import NearestRequest
 from ironrule.backends.forest.backend import build_nearest_search
-from ironrule.backends.forest.cheapest import CheapestSearch
+from ironrule.backends.forest.cheapest import CheapestSearch, prove_cheapest
 from ironrule.backends.forest.cheapest_sequence import CheapestSequence
 from ironrule.backends.forest.nearest import ForestNearestSearch
 from ironrule.backends.forest.workspace import allocate_forest_workspace
@@ -110,8 +111,8 @@ def test_the_search_without_a_first_answer_ends_with_the_same_proof() -> None:
         sequence = CheapestSequence(1, 1e9, none)
         tables = sequence.prepare(search._start(0, search.forests[0], none).tables)
         one = CheapestSearch(search.forests[0], tables, allocate_forest_workspace(search.forests[0]))
-        ended, boxes = one.prove(query, search.costs, sequence, 100_000, run_of())
-        assert ended
+        boxes = prove_cheapest([one], query, search.costs, sequence, 100_000, run_of())
+        assert sequence.proven_below == math.inf
         seen += 100_000 - boxes
         least = measure_points(query.cost, space.points[space.desired]).min()
         (point,) = sequence.points

@@ -13,7 +13,7 @@ from test_cheapest_search import FEATURES, SPACES, Space, measure_points
 from ironrule.arrays import BoolArray, Float64Array
 from ironrule.backends.backend import NearestRequest
 from ironrule.backends.forest.backend import build_nearest_search
-from ironrule.backends.forest.cheapest import CheapestSearch
+from ironrule.backends.forest.cheapest import CheapestSearch, prove_cheapest
 from ironrule.backends.forest.cheapest_sequence import Candidate, CheapestSequence
 from ironrule.backends.forest.nearest import ForestNearestSearch
 from ironrule.backends.forest.workspace import allocate_forest_workspace
@@ -87,10 +87,12 @@ def search_together(space: Space, cost: CostTable, wanted: int, limit: float) ->
     search = build_nearest_search(NearestRequest(space.tabulated, query, 100_000, None, None))
     assert isinstance(search, ForestNearestSearch)
     sequence = CheapestSequence(wanted, limit, NO_SETS)
+    searches = []
     for place, forest in enumerate(search.forests):
         tables = sequence.prepare(search._start(place, forest, NO_SETS).tables)
-        one = CheapestSearch(forest, tables, allocate_forest_workspace(forest), least_leaves=0)
-        assert one.prove(query, search.costs, sequence, 100_000, run_of())[0]
+        searches.append(CheapestSearch(forest, tables, allocate_forest_workspace(forest), least_leaves=0))
+    prove_cheapest(searches, query, search.costs, sequence, 100_000, run_of())
+    assert sequence.proven_count == len(sequence.candidates)
     return sequence
 
 

@@ -5,7 +5,9 @@ What :mod:`.cheapest_search` does, between looks at the budget.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,6 +23,7 @@ from ironrule.backends.forest.cheapest_search import (
     FIRST_PRICES,
     FIRST_SWEEPS,
     FOUND,
+    LATER,
     SMALL,
     WaitingBoxes,
     bound_box,
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 
 BOXES_PER_LOOK = 20  # boxes between looks at the budget: one may take milliseconds
 MAX_DESCENTS = 60
+MAX_DEFERRED = 2_000  # boxes put off at once: their problems take memory
 LEAST_LEAVES = 100  # problems with fewer are small enough
 LEAST_LIMIT = 1e-200  # for which a price is sought: where all changes are free it would be infinite
 
@@ -50,6 +54,21 @@ class OpenProblem(NamedTuple):
     tables: ChangeTables
     messages: Messages
     waiting: WaitingBoxes
+
+
+class DeferredBox(NamedTuple):
+    """A box of a problem that is put off until what is cheaper is proven."""
+
+    least_cost: float  # nothing in it costs less
+    whole: OpenProblem
+    domain: UInt64Array
+    dead: UInt64Array
+
+    def reopen(self) -> OpenProblem:
+        """Its problem, of which no other box waits now, with this one waiting."""
+        waiting = self.whole.waiting
+        waiting.domains[0], waiting.dead[0], waiting.counters[:] = self.domain, self.dead, 0
+        return self.whole
 
 
 def has_links(forest: CompiledForest) -> bool:
@@ -69,6 +88,10 @@ class CheapestSearch:
     is_full: bool = False
     least_leaves: int = LEAST_LEAVES
     has_denied: bool = False  # whether the model denied a point that rounding could turn
+    merges: bool = True  # whether the cheapest alone is looked at of cells that trees do not tell apart
+    has_begun: bool = False
+    deferred: list[DeferredBox] = field(default_factory=list)
+    proven_below: float = -math.inf  # nothing is left in this forest that costs less and belongs into the sequence
 
     def begin(self, cost_limit: float) -> None:
         """Look for what costs less than a limit."""
@@ -100,35 +123,31 @@ class CheapestSearch:
             frozen[feature] = True
         return descend(self.forest, self.tables, self.workspace, start, frozen)
 
-    def prove(
-        self, query: BoxQuery, costs: ChangeCosts, sequence: CheapestSequence, boxes: int, run: Run
-    ) -> tuple[bool, int]:
-        """Search until nothing is left that belongs into a sequence, for which the tables were prepared; whether that
-        is so, and the boxes left.
+    def advance(self, query: BoxQuery, costs: ChangeCosts, sequence: CheapestSequence, boxes: int, run: Run) -> int:
+        """Search what may hold something cheaper than the first of a sequence, for which the tables were prepared, that
+        is not proven in this forest; the boxes left. Boxes that hold nothing so cheap are put off.
 
         Of cells that trees do not tell apart the cheapest alone is looked at. Where the model denied a point that
         rounding could turn, its word is not about the others, so that all cells are looked at once more.
         """
-        self.has_denied = False
-        start_change_search(self.tables, self.workspace, self.forest)
         sequence.set_limits(self.tables)
-        ended, boxes = self._prove(query, costs, sequence, boxes, run, merges=True)
-        if ended and self.has_denied:
-            ended, boxes = self._prove(query, costs, sequence, boxes, run, merges=False)
-        return ended, boxes
-
-    def _prove(
-        self, query: BoxQuery, costs: ChangeCosts, sequence: CheapestSequence, boxes: int, run: Run, *, merges: bool
-    ) -> tuple[bool, int]:
-        first = self._bound_first(merges)
-        if first is None:
-            return True, boxes
-        # Boxes of which little is left get a smaller problem of their own, on top of the others.
-        problems = [first]
-        while boxes > 0 and not self.is_full:
+        goal = sequence.find_goal(self.proven_below)
+        pending = [box for box in self.deferred if box.least_cost < goal]
+        self.deferred = [box for box in self.deferred if box.least_cost >= goal]
+        problems = [] if self.has_begun else self._begin()
+        while problems or pending:
+            if boxes <= 0 or self.is_full:
+                return boxes
+            if not problems:
+                box = pending.pop()
+                if box.least_cost >= goal:  # something cheaper was found meanwhile
+                    self.deferred.append(box)
+                    continue
+                problems.append(box.reopen())
             run.meter.check()
+            has_room = len(self.deferred) + len(pending) < MAX_DEFERRED
             problem, tables, messages, waiting = problems[-1]
-            status, seen = search_cheapest(
+            status, seen, least_cost = search_cheapest(
                 self.forest,
                 self.tables,
                 self.workspace,
@@ -137,21 +156,35 @@ class CheapestSearch:
                 messages,
                 waiting,
                 self.least_leaves,
+                goal if has_room else math.inf,
                 min(BOXES_PER_LOOK, boxes),
             )
             boxes -= max(1, seen)
             run.meter.events["boxes"] += seen
             if status == PROVEN:
                 problems.pop()
-                if not problems:
-                    return True, boxes
             elif status == FOUND or (status == UNSURE and self._ask_model(query, costs, run)):
                 self._accept(costs, sequence)
+                goal = sequence.find_goal(self.proven_below)
+            elif status == LATER:
+                self.deferred.append(_defer_top_box(problems[-1], least_cost))
             elif status == SMALL:
-                reduced = _take_top_box(problems[-1], merges)
+                reduced = _take_top_box(problems[-1], self.merges)
                 problems += [] if reduced is None else [reduced]
             self.is_full = int(waiting.counters[0]) + 1 >= MAX_DEPTH
-        return False, boxes
+        if self.merges and self.has_denied:
+            self.merges, self.has_begun, self.deferred = False, False, []
+        else:
+            self.proven_below = max(self.proven_below, min((box.least_cost for box in self.deferred), default=math.inf))
+        return boxes
+
+    def _begin(self) -> list[OpenProblem]:
+        """The problem of all that costs less than the limit; none if there is nothing."""
+        self.has_begun = True
+        if self.merges:
+            start_change_search(self.tables, self.workspace, self.forest)
+        first = self._bound_first(self.merges)
+        return [] if first is None else [first]
 
     def _bound_first(self, merges: bool) -> OpenProblem | None:
         """The problem below the limit, bounded at the best of some prices; None if there is nothing."""
@@ -168,7 +201,7 @@ class CheapestSearch:
             messages = allocate_messages(problem, self._find_prices(share / max(limit, LEAST_LIMIT)))
             domain = tables.start_domain.copy()
             dead = np.zeros((len(problem.leaf_values) + 63) // 64, dtype=np.uint64)
-            bound = bound_box(problem, tables, messages, domain, dead, limit, FIRST_SWEEPS, False)
+            bound, _ = bound_box(problem, tables, messages, domain, dead, limit, FIRST_SWEEPS, False)
             if bound == -np.inf:
                 return None
             if chosen is None or bound < least:
@@ -205,12 +238,41 @@ class CheapestSearch:
         sequence.set_limits(self.tables)
 
 
+def prove_cheapest(
+    searches: Sequence[CheapestSearch],
+    query: BoxQuery,
+    costs: ChangeCosts,
+    sequence: CheapestSequence,
+    boxes: int,
+    run: Run,
+) -> int:
+    """Search forests until nothing is left in any that belongs into a sequence, or for so many boxes; the boxes left.
+
+    The first of the sequence is proven first in all forests, then the second, and so on.
+    """
+    while boxes > 0 and sequence.proven_below < math.inf:
+        least = min(searches, key=lambda search: search.proven_below)
+        boxes = least.advance(query, costs, sequence, boxes, run)
+        if least.is_full:
+            break
+        sequence.proven_below = min(search.proven_below for search in searches)
+    return boxes
+
+
 def _allocate_waiting(domain: UInt64Array, leaves: int) -> WaitingBoxes:
     """One box that waits, of which no leaf is known to be dead."""
     domains = np.empty((MAX_DEPTH, len(domain)), dtype=np.uint64)
     dead = np.empty((MAX_DEPTH, (leaves + 63) // 64), dtype=np.uint64)
     domains[0], dead[0] = domain, 0
     return WaitingBoxes(domains, dead, np.zeros(2, dtype=np.int64))
+
+
+def _defer_top_box(whole: OpenProblem, least_cost: float) -> DeferredBox:
+    """The box on top, which no longer waits there."""
+    waiting = whole.waiting
+    depth = int(waiting.counters[0])
+    waiting.counters[:] = depth - 1, 0
+    return DeferredBox(least_cost, whole, waiting.domains[depth].copy(), waiting.dead[depth].copy())
 
 
 def _take_top_box(whole: OpenProblem, merges: bool) -> OpenProblem | None:

@@ -48,7 +48,8 @@ LEAST_PROGRESS = 0.05  # of a bound: with less no further sweep is worth it
 PRICE_RISE, PRICE_FALL = 1.3, 0.5  # by which the step of a price changes
 LEAST_PRICE_STEP, LARGEST_PRICE_STEP = 0.01, 0.3
 FIRST_PRICES = (0.25, 0.5, 0.75)  # of the price at which the instance itself, as it is, would reach the limit
-SMALL, FOUND = 4, 5  # what a search says beside PROVEN, OUT_OF_BUDGET and UNSURE: a box is small, a point was found
+# What a search says beside PROVEN, OUT_OF_BUDGET and UNSURE: a box is small, a point was found, a box may wait.
+SMALL, FOUND, LATER = 4, 5, 6
 SMALL_SHARE = 0.7  # of a problem's leaves, or cells
 MAX_MOVES = 100  # on the way to a first counterfactual
 
@@ -77,6 +78,19 @@ def _adapt_price(problem: ChangeProblem, tables: ChangeTables, state: Messages, 
         state.prices[margin] = price
 
 
+@kernel_helper
+def _find_least_cost(
+    problem: ChangeProblem, state: Messages, margin: int, limit: float, bound: float, error: float
+) -> float:
+    """What no counterfactual costs less than, by the bound of a margin for what costs less than a limit."""
+    price = state.prices[margin]
+    if price <= 0.0:
+        return 0.0
+    # With a lower limit, the bound is lower by the price times the difference: where it reaches zero, nothing is left.
+    # The second error stands for the rounding of this line.
+    return float(limit - (bound + problem.slack[margin] + 2.0 * error) / price)
+
+
 @kernel
 def bound_box(
     problem: ChangeProblem,
@@ -87,28 +101,30 @@ def bound_box(
     limit: float,
     sweeps: int,
     adapts: bool,
-) -> float:
+) -> tuple[float, float]:
     """The least bound of all margins for what costs less than a limit, minus infinity if no counterfactual does;
-    cells that none has are closed, and leaves that none reaches are noted as dead.
+    cells that none has are closed, and leaves that none reaches are noted as dead. And what no counterfactual of the
+    box costs less than, infinite if none is below the limit.
     """
-    least = np.inf
+    least, least_cost = np.inf, 0.0
     if not start_box(problem, tables, state, domain, dead):
-        return -np.inf
+        return -np.inf, np.inf
     for margin in range(problem.offset.shape[0]):
         bound = bound_margin(problem, tables, state, margin, limit)
         if bound + measure_error(problem, state, margin, limit) <= -problem.slack[margin]:
-            return -np.inf
+            return -np.inf, np.inf
         before = bound
         for sweep in range(sweeps):
             for feature in range(state.chosen.shape[0]):
                 bound = pass_messages(problem, tables, state, domain, margin, feature, bound, limit)
                 if bound == -np.inf:
-                    return -np.inf
+                    return -np.inf, np.inf
             bound = bound_margin(problem, tables, state, margin, limit)
             error = measure_error(problem, state, margin, limit)
             if bound + error <= -problem.slack[margin]:
-                return -np.inf
+                return -np.inf, np.inf
             drop_leaves(problem, state, dead, margin, bound, error)
+            least_cost = max(least_cost, _find_least_cost(problem, state, margin, limit, bound, error))
             least_bound = bound
             if adapts:
                 _adapt_price(problem, tables, state, margin, limit)
@@ -117,7 +133,7 @@ def bound_box(
                 break
             before = least_bound
         least = min(least, bound)
-    return least
+    return least, least_cost
 
 
 @kernel
@@ -242,12 +258,14 @@ def search_cheapest(
     state: Messages,
     waiting: WaitingBoxes,
     least_leaves: int,
+    goal: float,
     boxes: int,
-) -> tuple[int, int]:
+) -> tuple[int, int, float]:
     """Go on with the boxes that wait: PROVEN if nothing costs less than its limit, OUT_OF_BUDGET, FOUND with a
-    counterfactual that does, UNSURE with a point that only the model can decide, or SMALL if the box on top should have
-    a problem of its own; and the boxes seen. After UNSURE, calling again means that it was answered; after FOUND, the
-    limits are lower.
+    counterfactual that does, UNSURE with a point that only the model can decide, SMALL if the box on top should have a
+    problem of its own, or LATER if it holds nothing that costs less than the goal; the boxes seen; and what nothing in
+    the box on top costs less than. After UNSURE, calling again means that it was answered; after FOUND, the limits are
+    lower.
     """
     depth, answered, seen = waiting.counters[0], waiting.counters[1] != 0, 0
     waiting.counters[1] = 0
@@ -256,27 +274,32 @@ def search_cheapest(
         # The stack is full if the caller sees that depth.
         if seen >= boxes or depth + 1 >= waiting.domains.shape[0]:
             waiting.counters[1] = 1 if answered else 0
-            return OUT_OF_BUDGET, seen
+            return OUT_OF_BUDGET, seen, 0.0
         seen += 1
         domain, dead = waiting.domains[depth], waiting.dead[depth]
         further, _, limit = close_cells(problem, tables, domain)
-        if further < 0 or bound_box(problem, tables, state, domain, dead, limit, SWEEPS, True) == -np.inf:
+        bound, least_cost = -np.inf, np.inf
+        if further >= 0:
+            bound, least_cost = bound_box(problem, tables, state, domain, dead, limit, SWEEPS, True)
+        if bound == -np.inf:
             depth, answered = depth - 1, False
             continue
         possible, sure = _try_favoured_point(forest, forest_tables, workspace, problem, tables, state, domain)
         if sure:
             pull_towards_instance(forest, forest_tables, workspace)
             waiting.counters[1] = 1 if answered else 0
-            return FOUND, seen  # the same box comes next, which has become smaller
+            return FOUND, seen, least_cost  # the same box comes next, which has become smaller
+        if least_cost >= goal:
+            return LATER, seen, least_cost
         if _is_small(problem, state, least_leaves):
             waiting.counters[1] = 1 if answered else 0
-            return SMALL, seen
+            return SMALL, seen, least_cost
         feature, cut = _choose_split(problem, state)
         # After an answer the box is bounded again, and may favour another point. Its halves ask about that one; if it
         # has no halves, nothing else does.
         if possible and (feature < 0 or not answered) and not is_denied(workspace):
             waiting.counters[1] = 1
-            return UNSURE, seen
+            return UNSURE, seen, least_cost
         answered = False
         if feature < 0:
             depth -= 1
@@ -284,7 +307,7 @@ def search_cheapest(
         _split_box(problem, waiting, depth, feature, cut, state.chosen[feature] <= cut)
         depth += 1
     waiting.counters[0] = depth
-    return PROVEN, seen
+    return PROVEN, seen, np.inf
 
 
 @kernel_helper

@@ -7,6 +7,9 @@ and what changes all the features of one of them must cost less than that one, w
 limits, which only fall, no box has to be looked at twice; when none is left, each of the sequence is the cheapest that
 changes all the features of no earlier one.
 
+What is closed once stays closed. So where nothing is left open that could cost less than the first of them, that one is
+proven, whatever becomes of the others; ``proven_below`` says how far this has come.
+
 One counterfactual may take the place of several. The limit of the last one stays then as low as it was, and what is
 left in the sequence is proven as before; those that are missing need another search.
 """
@@ -35,17 +38,29 @@ class Candidate(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class CheapestSequence:
-    """The cheapest so far; ``limit`` is what any further one must cost less than."""
+    """The cheapest so far; ``limit`` is what any further one must cost less than. Nothing is left that costs less than
+    ``proven_below`` and belongs into the sequence.
+    """
 
     wanted: int
     limit: float
     earlier: BoolArray  # sets of features that must not all change, whatever that costs
     candidates: list[Candidate] = field(default_factory=list)
+    proven_below: float = -math.inf
 
     @property
     def points(self) -> list[Points]:
         """The counterfactuals, cheapest first."""
         return [one.point for one in self.candidates]
+
+    @property
+    def proven_count(self) -> int:
+        """How many of the first are proven, each to be the cheapest that changes all the features of no earlier one."""
+        return sum(one.cost <= self.proven_below for one in self.candidates)
+
+    def find_goal(self, bound: float) -> float:
+        """What the first one costs that costs more than a bound; infinite if there is none."""
+        return next((one.cost for one in self.candidates if one.cost > bound), math.inf)
 
     def add(self, new: Candidate) -> None:
         """Put one in its place that costs less than its limit; those that it forbids leave."""

@@ -24,7 +24,7 @@ from ironrule.arrays import BoolArray, Points
 from ironrule.backends.forest.branch_and_bound import PROVEN, UNSURE, record_denied
 from ironrule.backends.forest.change_search import accept_point, search_changes, start_change_search
 from ironrule.backends.forest.change_tables import ChangeTables, build_change_tables
-from ironrule.backends.forest.cheapest import CheapestSearch, has_links
+from ironrule.backends.forest.cheapest import CheapestSearch, has_links, prove_cheapest
 from ironrule.backends.forest.cheapest_sequence import Candidate, CheapestSequence
 from ironrule.backends.forest.compile import CompiledForest
 from ironrule.backends.forest.oracle import ForestOracle
@@ -32,6 +32,7 @@ from ironrule.backends.forest.workspace import DEPTH, MAX_DEPTH, ForestWorkspace
 from ironrule.backends.nearest import ChangeCosts
 from ironrule.oracles.protocol import BoxQuery, Run
 from ironrule.rule.box import Box
+from ironrule.verdict.budget import BudgetExhausted
 
 BOXES_PER_ROUND = 500  # after which the budget is looked at
 FIRST_SHARES = (1 / 8, 1 / 4, 1 / 2)  # of the cost of a quick answer: limits that are tried first
@@ -40,7 +41,11 @@ MAX_PARTS = 32  # boxes that are asked for a quick answer beside earlier counter
 
 @dataclass(slots=True, eq=False)
 class ForestNearestSearch:
-    """One counterfactual after the other, each the cheapest that is left; ``limit`` boxes are looked at for each."""
+    """One counterfactual after the other, each the cheapest that is left; ``limit`` boxes are looked at for each.
+
+    Those that are sought together are handed out one by one. If that search ends early, the first that are not proven
+    come last, with what ended it.
+    """
 
     forests: Sequence[CompiledForest]
     oracle: ForestOracle
@@ -49,6 +54,9 @@ class ForestNearestSearch:
     limit: int
     best: Points | None = field(default=None)
     listed: list[Points] = field(default_factory=list)  # those that were found together, and are proven
+    unproven: Points | None = None  # the one after these
+    ended_early: bool = False
+    stop: BudgetExhausted | KeyboardInterrupt | None = None  # what ended the search early, if not its limit of boxes
 
     def next(self, found: list[Points], run: Run) -> bool:
         """Look for the cheapest counterfactual that those found leave, as ``best``; whether that ended with a proof."""
@@ -56,14 +64,21 @@ class ForestNearestSearch:
         if len(found) < len(self.listed) and all(map(np.array_equal, found, self.listed)):
             self.best = self.listed[len(found)]
             return True
+        if self.ended_early:
+            self.best = self.unproven
+            if self.stop is not None:
+                raise self.stop
+            return False
         forbidden = np.array([point != instance for point in found], dtype=np.bool_).reshape(-1, len(instance))
         if self._find_quick_answer(forbidden, run):
             return True
         if self.query.cost is not None and self.costs.adds_up and not any(map(has_links, self.forests)):
             sequence = self._find_candidates(forbidden, run)
-            proven = self._find_cheapest(sequence, run)
-            self.listed = [*found, *sequence.points] if proven else []
-            return proven
+            try:
+                self._find_cheapest(sequence, run)
+            except (BudgetExhausted, KeyboardInterrupt) as stop:
+                self.stop = stop
+            return self._hand_out(found, sequence, run)
         searches = [self._start(place, forest, forbidden) for place, forest in enumerate(self.forests)]
         boxes_left = self.limit
         # The nearest of those left costs no less than the one before.
@@ -122,19 +137,25 @@ class ForestNearestSearch:
                 self._note_best(tables)
             self.oracle.workspaces.release(place, search.workspace)
 
-    def _find_cheapest(self, sequence: CheapestSequence, run: Run) -> bool:
-        """Look for the cheapest under a cost that is a sum; whether that ended with a proof."""
-        boxes, proven = self.limit * sequence.wanted, True
+    def _find_cheapest(self, sequence: CheapestSequence, run: Run) -> None:
+        """Look for the cheapest under a cost that is a sum, and prove as many as the limit of boxes permits."""
+        searches = list[CheapestSearch]()
         for place, forest in enumerate(self.forests):
             tables = sequence.prepare(build_change_tables(forest, self.costs, self.query, sequence.earlier))
-            search = CheapestSearch(forest, tables, self.oracle.workspaces.acquire(place, forest))
-            try:
-                ended, boxes = search.prove(self.query, self.costs, sequence, boxes, run)
-            finally:  # the budget may end
-                self.best = next(iter(sequence.points), None)
-            proven = proven and ended
+            searches.append(CheapestSearch(forest, tables, self.oracle.workspaces.acquire(place, forest)))
+        boxes = self.limit * sequence.wanted
+        prove_cheapest(searches, self.query, self.costs, sequence=sequence, boxes=boxes, run=run)
+        for place, search in enumerate(searches):
             self.oracle.workspaces.release(place, search.workspace)
-        return proven
+
+    def _hand_out(self, found: list[Points], sequence: CheapestSequence, run: Run) -> bool:
+        """Set ``best`` to the first of those that were sought together; whether it is proven, or that there is none."""
+        points, count = sequence.points, sequence.proven_count
+        self.best, self.listed = next(iter(points), None), [*found, *points[:count]]
+        self.ended_early, self.unproven = sequence.proven_below < math.inf, next(iter(points[count:]), None)
+        if self.ended_early and count == 0:
+            return self.next(found, run)  # with what ended the search
+        return True
 
     def _list_limits(self, last: float) -> Iterator[float]:
         """Limits of what a counterfactual may cost, each tried if the one before brought none; the last one is above

@@ -4,7 +4,9 @@ Nothing of the search is used. What is claimed is repeated from the user's own m
 anew (:mod:`~ironrule.checker.changes.costs`) and a search of the checker's own that must find nothing cheaper
 (:mod:`~ironrule.checker.changes.search`). What it cannot settle is undecided.
 
-Each counterfactual is claimed to be the nearest that does not change all features of an earlier one. Over whole
+Each counterfactual is claimed to be the nearest that does not change all features of an earlier one; of those that
+differ in value, to be the nearest that lies far enough from every earlier one
+(:mod:`~ironrule.checker.changes.spread`). Over whole
 intervals the document says how near: nothing is nearer by more than its resolution. Where a model may turn between two
 values, and that is too coarse to see, numbers are put between them, a few times.
 """
@@ -59,6 +61,7 @@ from ironrule.errors import InputError
 if TYPE_CHECKING:
     from ironrule.checker.changes.infeasibility import InfeasibilityDocument
     from ironrule.checker.changes.menu import MenuDocument
+    from ironrule.checker.space.constraints import ParsedConstraint
 
 MAX_STEPS = 5_000  # values that a number may take by its step
 REFINEMENTS = 4  # how often numbers are put between values
@@ -277,16 +280,19 @@ class CounterfactualsChecker:
         findings.append(run_claim_check("counterfactuals", self.check_points))
         if findings[-1].status != "holds":
             return findings
-        if not self.document.proven:
+        if not self.proven_count and not self.document.proven:
             return [*findings, Finding("nearest", "holds", "nothing is claimed to be proven")]
-        if self.document.spread is not None:
-            return [*findings, Finding("nearest", "undecided", "what differs so in value is not searched here")]
-        for place in range(len(self.document.counterfactuals)):
+        for place in range(self.proven_count):
             name = f"nearest {place + 1}" if len(self.document.counterfactuals) > 1 else "nearest"
             findings.append(run_claim_check(name, partial(self.check_nearest, place)))
-        if len(self.document.counterfactuals) < self.claim.k:
+        if self.document.proven and len(self.document.counterfactuals) < self.claim.k:
             findings.append(run_claim_check("no other", self.check_no_other))
         return findings
+
+    @property
+    def proven_count(self) -> int:
+        """How many of the first are said to be proven to be the nearest."""
+        return len(self.document.counterfactuals) if self.document.proven else self.document.proven_count
 
     def find_reading_source(self) -> ReadingSource:
         """Who read the models, if that was needed."""
@@ -335,8 +341,8 @@ class CounterfactualsChecker:
         return build_prices(self.document.cost, space, self.encode_row(space), conditions.past_rows, stored)
 
     def check_points(self) -> str:
-        """That all are counterfactuals, obey the restrictions, and lie in order; where they are said to be the nearest,
-        none changes all of an earlier one.
+        """That all are counterfactuals, obey the restrictions, and lie in order; of those that are said to be the
+        nearest, none changes all of an earlier one.
         """
         given = self.document.counterfactuals
         if len(given) > self.claim.k:
@@ -357,12 +363,28 @@ class CounterfactualsChecker:
         restrictions = Restrictions.build(self.claim, self.conditions.space)
         if not admits(restrictions.bind(space, own), points).all():
             raise ClaimFailed("a counterfactual must satisfy the constraints, but one does not")
+        self._require_spread(space, own, points[: len(given)])
         if (points != own)[:, ~restrictions.varying].any():
             raise ClaimFailed("a counterfactual must change features that may vary alone, but one changes another")
         met = self.conditions.desired if space == self.conditions.space else partial(self.conditions.desired_in, space)
         if not met(points).all():
             raise ClaimFailed("the model must give every counterfactual what is to be reached, but it denies one")
         return self._check_order(given, points[: len(given)] != own)
+
+    def _require_spread(self, space: CheckerSpace, own: Int32Array, points: Int32Array) -> None:
+        """Raise ClaimFailed unless each point lies far enough from every earlier one, where that is claimed."""
+        apart = self._list_spread_constraints(self.document.counterfactuals)
+        for place, one in enumerate(apart):
+            if not admits([one.bind(space, own)], points[place + 1 :]).all():
+                raise ClaimFailed("a counterfactual must be far enough from every earlier one, but one is not")
+
+    def _list_spread_constraints(self, earlier: Sequence[JsonObject]) -> tuple[ParsedConstraint, ...]:
+        """What is far enough from some counterfactuals; nothing is asked where they differ in features."""
+        if self.document.spread is None:
+            return ()
+        from ironrule.checker.changes.spread import build_spread_constraints
+
+        return build_spread_constraints(self.conditions.space, earlier, self.document.spread)
 
     def _bound_rounding(self) -> float:
         """By what share of its range a number may have been rounded, as far as a document's resolution says it."""
@@ -375,14 +397,14 @@ class CounterfactualsChecker:
         rows = [{name: value_from_json(value) for name, value in one["values"].items()} for one in given]
         costs = [prices.measure_change(row) for row in rows]
         # A heuristic claims nothing of which features change, and diverse counterfactuals differ in their values.
-        is_by_features = self.document.proven and self.document.spread is None
+        by_features = 0 if self.document.spread is not None else self.proven_count
         if not all(np.isfinite(distance) for _, distance in costs):
             raise ClaimFailed("a counterfactual must not cost an infinite price, or move by no step, but one does")
         for place in range(1, len(costs)):
             in_order = prices.is_before(costs[place - 1], costs[place], self.document.resolution)
             if self.document.spread is None and not in_order:
                 raise ClaimFailed("counterfactuals must be listed nearest first, but they are not")
-            if is_by_features and (changed[:place] <= changed[place]).all(axis=1).any():
+            if place < by_features and (changed[:place] <= changed[place]).all(axis=1).any():
                 raise ClaimFailed("a counterfactual must not change all that an earlier one changes, but one does")
         shown = ", ".join(f"{distance:.6g} ({count} changed)" for count, distance in costs[:5])
         return f"the model gives all {len(given)} what is to be reached; distance (features): {shown}"
@@ -395,13 +417,19 @@ class CounterfactualsChecker:
         limit_of = partial(_find_limit, count=count, distance=distance, resolution=self.document.resolution)
         pieces = self._prove_empty(limit_of, self.document.counterfactuals[:place])
         near = f" by more than {self.document.resolution:g}" if self.document.resolution else ""
-        others = " that does not change all of an earlier one" if place else ""
+        others = f" {self._describe_others('an earlier one')}" if place else ""
         return f"nothing{others} is nearer{near}; pieces closed: {pieces:,}"
 
     def check_no_other(self) -> str:
         """That there is no other that does not change all of one of the counterfactuals."""
-        what = "no other that does not change all of one of these" if self.document.counterfactuals else "none at all"
+        what = f"no other {self._describe_others('one of these')}" if self.document.counterfactuals else "none at all"
         return f"there is {what}; pieces closed: {self.prove_no_other():,}"
+
+    def _describe_others(self, these: str) -> str:
+        """Which others there may be beside some counterfactuals."""
+        if self.document.spread is not None:
+            return f"that is far enough from {these} in value"
+        return f"that does not change all of {these}"
 
     def prove_no_other(self) -> int:
         """How many pieces show that; raises ClaimFailed with another one."""
@@ -409,11 +437,12 @@ class CounterfactualsChecker:
 
     def _prove_empty(self, find_limit: Callable[[ChangePrices], float], earlier: Sequence[JsonObject]) -> int:
         """How many pieces show that nothing costs less than a limit; raises ClaimFailed with what does."""
-        names = self.conditions.space.names
-        sets = [[any(c["feature"] == name for c in one["changes"]) for name in names] for one in earlier]
+        names, apart = self.conditions.space.names, self._list_spread_constraints(earlier)
+        by_features = earlier if self.document.spread is None else ()
+        sets = [[any(c["feature"] == name for c in one["changes"]) for name in names] for one in by_features]
         forbidden, pieces = np.array(sets, dtype=np.bool_).reshape(-1, len(names)), 0
         for rounds_left in range(REFINEMENTS, -1, -1):
-            conditions, problem, prices, row = self._prepare()
+            conditions, problem, prices, row = self._prepare(apart)
             search = ChangeSearch(problem, find_limit(prices), forbidden)
             search.run(PIECES_BEFORE_REFINING)
             is_open = rounds_left and search.cheaper is None and not search.is_complete
@@ -436,17 +465,21 @@ class CounterfactualsChecker:
             self.finer = self._refine()
         raise ClaimUndecided(f"{pieces:,} pieces were looked at, and some stay open")
 
-    def _prepare(self) -> tuple[ChangeConditions, CheaperChangeProblem, ChangePrices, Int32Array]:
-        """The problem over the domains with the numbers that joined them so far."""
+    def _prepare(
+        self, apart: tuple[ParsedConstraint, ...]
+    ) -> tuple[ChangeConditions, CheaperChangeProblem, ChangePrices, Int32Array]:
+        """The problem over the domains with the numbers that joined them so far, and those of further constraints."""
+        space, known = self.conditions.space, sum(map(len, self.more.values()))
+        restrictions = Restrictions.build(self.claim, space).add(apart)
+        self._join(restrictions.list_numbers(space, self.encode_row(space)))
         if self.finer is None:
-            space, prices = self.conditions.space, self.build_prices(self.conditions)
-            restrictions = Restrictions.build(self.claim, space)
-            self._join(restrictions.list_numbers(space, self.encode_row(space)))
-            self._join(list_stepped_numbers(prices, MAX_STEPS))
+            self._join(list_stepped_numbers(self.build_prices(self.conditions), MAX_STEPS))
+        if self.finer is None or known < sum(map(len, self.more.values())):
             self.finer = self._refine() if self.more else self.conditions
         finer = self.finer
         prices, row = self.build_prices(finer), self.encode_row(finer.space)
-        return finer, build_problem(finer, Restrictions.build(self.claim, finer.space), prices, row), prices, row
+        restrictions = Restrictions.build(self.claim, finer.space).add(apart)
+        return finer, build_problem(finer, restrictions, prices, row), prices, row
 
     def _join(self, numbers: Numbers) -> None:
         for name, some in numbers.items():

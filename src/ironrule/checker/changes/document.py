@@ -101,6 +101,7 @@ class CounterfactualsDocument:
     domains: JsonObject
     digest: str
     data: JsonObject
+    proven_count: int = 0  # how many of the first are said to be proven where not all is
     scope: ScopeClaim | None = None
     cost: CostClaim = DEFAULT_COST
     target: JsonObject | None = None
@@ -261,6 +262,9 @@ def _parse_embedded(data: Any) -> MenuDocument | InfeasibilityDocument | None:
 
 
 def _build_document(**fields: Any) -> dict[str, Any]:
+    count = len(fields["counterfactuals"])
+    if fields.get("proven_count", 0) > count:
+        raise ValueError(f"proven_count must be at most {count}, got {fields['proven_count']}")
     given = {name: fields.pop(name) for name in EMBEDDED_FIELDS if name in fields}
     return {**fields, "embedded": {name: document for name, document in given.items() if document is not None}}
 
@@ -285,6 +289,7 @@ _parse_document = record_of(_build_document, {
     "digest": parse_text,
 }, {
     **ASKED_FIELDS,
+    "proven_count": parse_count,
     "spread": parse_not_negative,
     "confirmed_by_model": one_of("confirmed_by_model", True, False),
     "region": _parse_region_inside,

@@ -142,6 +142,10 @@ class Restrictions:
             raise ClaimFailed("features that may vary must be features of the space, but one is not")
         return cls(constraints, np.array([name in names for name in space.names], dtype=np.bool_))
 
+    def add(self, constraints: tuple[ParsedConstraint, ...]) -> Restrictions:
+        """The same with further constraints."""
+        return replace(self, constraints=(*self.constraints, *constraints))
+
     def bind(self, space: CheckerSpace, row: Int32Array) -> list[PointPredicate]:
         """The constraints on points of a space that a row of it is changed to."""
         try:

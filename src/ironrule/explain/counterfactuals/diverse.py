@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -88,12 +89,13 @@ def find_diverse_counterfactuals(
                 context, row, [(change.feature, end) for end in find_ends(context, change, spread)]
             )
         apart.append(_build_distance_constraint(context, items[-1].changes, spread))
-    first = searches[0]
+    first, is_proven = searches[0], is_last_proven and all(found.proven for found in searches)
     return replace(
         first,
         items=tuple(items),
         statistics=replace(first.statistics, seconds=meter.elapsed, stopped=searches[-1].statistics.stopped),
-        proven=is_last_proven and all(found.proven for found in searches),
+        proven=is_proven,
+        partly_proven=0 if is_proven else sum(1 for _ in takewhile(_is_proven_answer, searches)),
         resolution=max(found.resolution for found in searches),
         target=asked.target,
         margin=asked.margin,
@@ -102,6 +104,11 @@ def find_diverse_counterfactuals(
         scope=None if first.scope is None else replace(first.scope, k=options.k),
         domains={name: domain for found in searches for name, domain in found.domains.items()},
     )
+
+
+def _is_proven_answer(found: Counterfactuals) -> bool:
+    """Whether there is an answer, and it is proven to be the nearest."""
+    return found.proven and len(found) > 0
 
 
 def find_ends(context: ExplainerContext, change: Change, spread: float) -> tuple[Value, ...]:

@@ -25,6 +25,7 @@ from ironrule.explain.counterfactuals.costs.by_cost import (
     find_cheapest_in_boxes,
     order_by_cost,
 )
+from ironrule.explain.counterfactuals.costs.row_cost import RowCost
 from ironrule.explain.counterfactuals.joint import find_joint_changes
 from ironrule.explain.counterfactuals.measures import measure_counterfactuals
 from ironrule.explain.counterfactuals.nearest import (
@@ -39,18 +40,20 @@ from ironrule.explain.counterfactuals.question import ChangeQuestion, build_apar
 from ironrule.explain.counterfactuals.targets import build_search_scope
 from ironrule.explain.options import SearchOptions
 from ironrule.explain.query import build_statistics
-from ironrule.model.protocol import Model, Unreadable
+from ironrule.model.normal_form.network import Network
+from ironrule.model.protocol import Model, NormalForm, Unreadable
 from ironrule.model.reduced_model import embed_model
 from ironrule.oracles.combine import verify_oracle
 from ironrule.oracles.protocol import BoxQuery, Run, UserOracle
 from ironrule.results.counterfactuals import Counterfactuals
 from ironrule.results.explanation import Statistics
 from ironrule.results.scope import DomainSummary
-from ironrule.rule.counterfactual import LazyValue
+from ironrule.rule.counterfactual import Counterfactual, LazyValue
 
 REFINEMENTS = 6  # searches box by box where too much is open, each after further numbers joined the domains
 REFINED_EFFORT = 0.15  # of one of them, as a share of what is usual
-FEW_POINTS = 8  # that a network's reading decides
+FEW_POINTS = 8  # that are decided by what was read of several models together
+MULTIPLICATIONS = 500_000  # by a network's reading at once; a library takes as long to be called as for so many
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,10 +87,10 @@ def find_counterfactuals(
         found = found or _search_by_asking(question, run)
         context, row_cost, nearest = found.question.context, found.question.row_cost, found.found
         if row_cost is not None:
-            nearest = replace(nearest, items=order_by_cost(nearest.items, row_cost, nearest.proven))
+            nearest = replace(nearest, items=_order_items(nearest, row_cost))
         nearest = make_readable(context, found.question.query, nearest, run, row_cost)
     if context.narrowed:  # nothing was asked about other numbers than those seen
-        nearest = replace(nearest, proven=False, resolution=0.0)
+        nearest = replace(nearest, proven=False, proven_count=0, resolution=0.0)
     if context.compiled_model is not None:
         waiting = UnconfirmedRows() if unconfirmed is None else unconfirmed
         waiting.add(context, nearest.list_unasked_rows())
@@ -95,6 +98,13 @@ def find_counterfactuals(
             waiting.confirm()
     statistics = build_statistics(meter, found.name, options.seed, nearest.stopped)
     return _describe(replace(found, found=nearest), changes, statistics)
+
+
+def _order_items(nearest: NearestChanges, row_cost: RowCost) -> tuple[Counterfactual, ...]:
+    """What was found, cheapest first; those that are proven stay before the others."""
+    count = len(nearest.items) if nearest.proven else nearest.proven_count
+    proven = order_by_cost(nearest.items[:count], row_cost, keeps_apart=True)
+    return (*proven, *order_by_cost(nearest.items[count:], row_cost))
 
 
 def _describe(found: FoundChanges, changes: ChangeOptions, statistics: Statistics) -> Counterfactuals:
@@ -109,6 +119,7 @@ def _describe(found: FoundChanges, changes: ChangeOptions, statistics: Statistic
         statistics,
         nearest.proven,
         nearest.resolution,
+        partly_proven=0 if nearest.proven else nearest.proven_count,
         cost=changes.cost,
         target=changes.target,
         margin=changes.margin,
@@ -243,10 +254,19 @@ def _decide_quickly(context: ExplainerContext, query: BoxQuery) -> BoxQuery:
 
 
 def _decide_by_reading(context: ExplainerContext, model: Model) -> Model:
-    """A model that is asked only where its reading leaves open what it decides. About many points a network is asked
-    all the same: libraries multiply large matrices faster.
+    """A model that is asked only where its reading leaves open what it decides. About many points a large network is
+    asked all the same: libraries multiply large matrices faster.
     """
     compiled, oracle = context.compiled_model, context.oracle
     if compiled is None or len(compiled.parts) != 1 or (oracle and oracle.capabilities.point_model is not None):
         return model
-    return ReadDecisions(compiled.parts[0], model, None if is_tree_sum(compiled.tabulated.normal_form) else FEW_POINTS)
+    return ReadDecisions(compiled.parts[0], model, _count_points_to_read(compiled.tabulated.normal_form))
+
+
+def _count_points_to_read(normal_form: NormalForm) -> int | None:
+    """How many points are decided by what was read of a model before the model itself is faster; None: all."""
+    if is_tree_sum(normal_form):
+        return None
+    if isinstance(normal_form, Network):
+        return MULTIPLICATIONS // max(1, sum(layer.weights.size for layer in normal_form.layers))
+    return FEW_POINTS

@@ -96,10 +96,11 @@ def require_past_rows(case: Case, system: str) -> None:
 
 def list_permitted_codes(query: BoxQuery) -> tuple[IntpArray, ...]:
     """Of every feature the codes of the box that the constraints on it alone permit."""
-    masks = [np.ones(size, dtype=np.bool_) for size in query.case.space.sizes.tolist()]
+    codes = [
+        np.arange(low, high + 1) for low, high in zip(query.box.low.tolist(), query.box.high.tolist(), strict=True)
+    ]
     for predicate in query.case.feasible.predicates:
         if len(predicate.columns) == 1:
             (j,) = predicate.columns
-            masks[j] &= predicate.holds_per_code(j, query.case.feasible.instance)
-    ends = zip(query.box.low.tolist(), query.box.high.tolist(), strict=True)
-    return tuple(low + np.flatnonzero(mask[low : high + 1]) for mask, (low, high) in zip(masks, ends, strict=True))
+            codes[j] = codes[j][predicate.holds_per_code(j, query.case.feasible.instance)[codes[j]]]
+    return tuple(codes)

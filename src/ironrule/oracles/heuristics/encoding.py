@@ -28,11 +28,15 @@ class NumericEncoding:
     tables: tuple[Float64Array, ...]
     starts: IntpArray  # the first column of every feature, and the number of all columns
     ordered: tuple[bool, ...]
-    rising: tuple[bool, ...] = field(init=False)  # whether the numbers of a feature are listed in their order
+    # Per feature the middles between neighbouring numbers, where these are listed in their order.
+    middles: tuple[Float64Array | None, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        rising = tuple(not (table[1:, 0] < table[:-1, 0]).any() for table in self.tables)
-        object.__setattr__(self, "rising", rising)
+        middles = [
+            None if (table[1:, 0] < table[:-1, 0]).any() else (table[1:, 0] + table[:-1, 0]) / 2.0
+            for table in self.tables
+        ]
+        object.__setattr__(self, "middles", tuple(middles))
 
     @classmethod
     def build(cls, space: Space) -> NumericEncoding:
@@ -69,22 +73,38 @@ class NumericEncoding:
     def decode_among(self, vectors: Float64Array, codes: Sequence[IntpArray]) -> Points:
         """For every vector the nearest point that has one of these codes of every feature."""
         points = np.empty((len(vectors), len(self.tables)), dtype=np.int32)
+        pairs = list[int]()
         for j, (table, permitted) in enumerate(zip(self.tables, codes, strict=True)):
             if len(permitted) == 1:
                 points[:, j] = permitted[0]
                 continue
             own = vectors[:, self.starts[j] : self.starts[j + 1]]
             if not self.ordered[j]:
-                points[:, j] = permitted[_find_largest(own, permitted)]
+                if len(permitted) == 2:  # all of these together, below
+                    pairs.append(j)
+                else:
+                    points[:, j] = permitted[_find_largest(own, permitted)]
                 continue
-            first, last = permitted[0], permitted[-1]
             # Most often these are all codes from one to another, which need not be copied.
-            rows = table[first : last + 1] if len(permitted) == last - first + 1 else table[permitted]
-            if table.shape[1] == 1:
-                points[:, j] = permitted[_find_nearest_number(own[:, 0], rows[:, 0], self.rising[j])]
-            else:
+            first, last, middles = int(permitted[0]), int(permitted[-1]), self.middles[j]
+            is_range = len(permitted) == last - first + 1
+            if table.shape[1] > 1:
+                rows = table[first : last + 1] if is_range else table[permitted]
                 points[:, j] = permitted[_find_nearest_row(own, rows)]
+            elif is_range and middles is not None:  # of two numbers as near, the smaller one
+                points[:, j] = first + np.searchsorted(middles[first:last], own[:, 0])
+            else:
+                points[:, j] = permitted[_find_nearest_number(own[:, 0], table[permitted, 0])]
+        if pairs:
+            points[:, pairs] = self._find_larger(vectors, pairs, np.stack([codes[j] for j in pairs]))
         return points
+
+    def _find_larger(self, vectors: Float64Array, features: Sequence[int], codes: IntpArray) -> IntpArray:
+        """Of some features that have two permitted codes each the one with the larger column; the first of equals."""
+        columns = self.starts[list(features), None] + codes
+        # Distances as of the nearest row, so that what rounding makes equal is so here too.
+        own, other = 1.0 - 2.0 * vectors[:, columns[:, 0]], 1.0 - 2.0 * vectors[:, columns[:, 1]]
+        return np.where(other < own, codes[:, 1], codes[:, 0])
 
     def list_columns(self, features: IntpArray) -> IntpArray:
         """The columns of some features."""
@@ -188,18 +208,14 @@ def _tabulate_feature(feature: Feature) -> Float64Array:
 def _find_largest(own: Float64Array, codes: IntpArray) -> IntpArray:
     """The place, among some categories, of the one with the largest column; the first of several."""
     distances = 1.0 - 2.0 * own[:, codes]  # as of the nearest row, so that what rounding makes equal is so here too
-    return distances.argmin(axis=1) if len(codes) > 2 else np.asarray(distances[:, 1] < distances[:, 0], dtype=np.intp)
+    return np.asarray(distances.argmin(axis=1))
 
 
-def _find_nearest_number(sought: Float64Array, numbers: Float64Array, rising: bool) -> IntpArray:
+def _find_nearest_number(sought: Float64Array, numbers: Float64Array) -> IntpArray:
     """The place of the nearest number in a list that may be long; the smaller one of two as near."""
-    if not rising:  # as a user has listed them
-        order = np.argsort(numbers, kind="stable")
-        return np.asarray(order[_find_nearest_number(sought, numbers[order], rising=True)])
-    above = np.searchsorted(numbers, sought)
-    below = np.maximum(above - 1, 0)
-    above = np.minimum(above, len(numbers) - 1)
-    return np.where((numbers[below] + numbers[above]) / 2.0 < sought, above, below)
+    order = np.argsort(numbers, kind="stable")  # they are listed as the user has listed them
+    rising = numbers[order]
+    return np.asarray(order[np.searchsorted((rising[1:] + rising[:-1]) / 2.0, sought)])
 
 
 def _find_nearest_row(own: Float64Array, table: Float64Array) -> IntpArray:

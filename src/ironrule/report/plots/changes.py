@@ -20,6 +20,7 @@ from ironrule.results.scope import DomainSummary
 from ironrule.rule.counterfactual import Change, Goal
 from ironrule.rule.phrasing import FeatureLabels
 from ironrule.space.feature import Value
+from ironrule.wording import format_first
 
 NO_CHANGES = "No counterfactual was found."
 LINE_X, LINE_WIDTH, TEXT_X = 200.0, 300.0, 520.0  # where the lines begin, how long they are, where the texts stand
@@ -75,6 +76,8 @@ def build_changes_plot(found: Counterfactuals, labels: FeatureLabels | None = No
         tuple(_build_line(change, found, labels) for change in counterfactual.changes) for counterfactual in found
     )
     note = "Proven to be the nearest." if found.proven else "Found by search: nearer ones may exist."
+    if found.proven_count and not found.proven:
+        note = f"Proven to be the nearest: {format_first(found.proven_count)}."
     return ChangesPlot(lines, note if lines else str(found))
 
 

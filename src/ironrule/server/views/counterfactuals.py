@@ -25,7 +25,13 @@ from ironrule.server.views.texts import build_changes
 from ironrule.space.feature import value_from_json
 from ironrule.space.labels import Labels
 from ironrule.space.space import Space
-from ironrule.wording import format_cost_resolution, format_count, format_percent_up, format_resolution
+from ironrule.wording import (
+    format_cost_resolution,
+    format_count,
+    format_first,
+    format_percent_up,
+    format_resolution,
+)
 
 NORM_WORDS = {"l1": "sum of distances", "l2": "root of the squares of the distances", "linf": "largest distance"}
 
@@ -99,9 +105,12 @@ def _describe_proof(document: Mapping[str, Any], cost: Cost) -> list[str]:
     """What is proven of counterfactuals, and how closely, one sentence each."""
     if not document["counterfactuals"]:
         return []
-    if not document["proven"]:
-        return ["Found by search, not proven: nearer ones may exist."]
     said = ["Proven: each is the nearest that does not change all the features of one above it."]
+    if not document["proven"]:
+        count = document.get("proven_count", 0)
+        if not count:
+            return ["Found by search, not proven: nearer ones may exist."]
+        said = [f"Proven to be the nearest: {format_first(count)}. Nearer ones than the others may exist."]
     resolution = document.get("resolution", 0.0)
     if not resolution:
         return [*said, "This is exact: nothing was rounded."]
