@@ -189,15 +189,16 @@ def _price_part(
                 part = places.envelope[start + best] if last - first >= SHORT_RANGE else places.edge[start + best]
             part_gain = slope * places.values[start + best]
         else:
-            row, least = net.table_starts[j], np.inf
+            # Of a range the edges count here too: numbers between two places may have the gain of either end.
+            row, least, priced = net.table_starts[j], np.inf, places.cost if first == last else places.edge
             for place in range(first, last + 1):
                 value = (
-                    weight * places.cost[start + place]
+                    weight * priced[start + place]
                     - gain_weight * workspace.row_products[row + places.cells[start + place], lane]
                 )
                 if value < least:
                     best, least = place, value
-            part = places.cost[start + best]
+            part = priced[start + best]
             part_gain = workspace.row_products[row + places.cells[start + best], lane]
         costs.tried[j, lane] = best
         cost += part
@@ -463,10 +464,10 @@ def _reach(
             if places.cost[start + first] <= limit:
                 best, most = first, workspace.slopes[j, lane] * places.values[start + first]
         else:
-            row = net.table_starts[j]
+            row, priced = net.table_starts[j], places.cost if first == last else places.edge
             for place in range(first, last + 1):
                 value = workspace.row_products[row + places.cells[start + place], lane]
-                if places.cost[start + place] <= limit and value > most:
+                if priced[start + place] <= limit and value > most:
                     best, most = place, value
         if best < 0:
             return -np.inf
@@ -808,7 +809,7 @@ def _find_least_cost(places: ChangePlaces, j: int, is_linear: bool, first: int, 
         return float(_find_least_in_run(places, start, first, last, 1.0, 0.0)[1])
     least = np.inf
     for place in range(first, last + 1):
-        least = min(least, places.cost[start + place])
+        least = min(least, places.edge[start + place])
     return float(least)
 
 
@@ -887,8 +888,10 @@ def bound_parts(
             status[own] = _choose_cut(net, places, workspace, costs, lane, limit, cuts[own])
             for j in range(features):
                 gaps[own, j] = -1
-                if net.is_linear[j] and costs.cheap[j, lane] != costs.good[j, lane]:
-                    gaps[own, j] = _find_mixed_place(places, costs, j, lane)[0]
+                if costs.cheap[j, lane] != costs.good[j, lane]:
+                    gaps[own, j] = (
+                        _find_mixed_place(places, costs, j, lane)[0] if net.is_linear[j] else workspace.first[j, lane]
+                    )
 
 
 @kernel_helper
@@ -980,6 +983,11 @@ def _choose_cut(
     cut: Int64Array,
 ) -> int:
     """Where to cut a part that is not closed: the status, with the unit or the feature in `cut`."""
+    is_point = True
+    for j in range(workspace.first.shape[0]):
+        is_point = is_point and workspace.first[j, lane] == workspace.last[j, lane]
+    if is_point:
+        return PART_POINT
     unit, most, total = _find_lossy_unit(net, workspace, costs, lane)
     feature, place = _find_cut(net, places, workspace, costs, lane)
     price, missing = costs.price[lane], limit - costs.best_lower[lane]
@@ -992,10 +1000,13 @@ def _choose_cut(
     cut[0], cut[1] = feature, place
     if feature >= 0:
         return PART_FEATURE
+    # The bound takes a point that is no counterfactual, or only the model knows: single values can still be told apart.
     for j in range(workspace.first.shape[0]):
-        if workspace.first[j, lane] < workspace.last[j, lane]:
-            return PART_STUCK
-    return PART_POINT
+        first, last = workspace.first[j, lane], workspace.last[j, lane]
+        if first < last and not places.joined[places.starts[j] + first : places.starts[j] + last].any():
+            cut[0], cut[1] = j, (first + last) // 2
+            return PART_FEATURE
+    return PART_STUCK
 
 
 MIN_PARTS_PER_THREAD = 16  # parts that are not worth a second thread
