@@ -282,7 +282,11 @@ class CheapestNetworkSearch:
         found: PartBounds,
         solution: RelaxedSolution,
     ) -> None:
-        """Cut a part where the solution of its program is no point of the network; if it is one, the part stays open."""
+        """Cut a part where the solution of its program is no point of the network; if it is one, single values are told
+        apart, and where there are none the part stays open.
+        """
+        if found.status[row] == PART_POINT:  # it has been looked at
+            return
         missing = self._limit - float(parts.bound[row])
         unit = int(np.argmax(solution.unit_losses))
         if solution.unit_losses[unit] > EXACT_SHARE * missing:
@@ -291,6 +295,9 @@ class CheapestNetworkSearch:
         gaps, cut, widest = np.full(len(solution.values), -1), None, -1.0
         for j, (first, last) in enumerate(solution.mixed.tolist()):
             if first == last:
+                continue
+            if parts.high[row, j] == parts.low[row, j] + 1 and places.joined[places.starts[j] + parts.low[row, j]]:
+                gaps[j] = parts.low[row, j]  # there is nothing to cut between neighbours
                 continue
             place = (first + last) // 2
             if net.is_linear[j]:
@@ -304,6 +311,8 @@ class CheapestNetworkSearch:
                 cut, widest = (j, place), apart
         if cut is not None:
             self._cut_feature(places, queue, parts, row, *cut)
+        elif solution.margin >= -MARGIN_TOLERANCE and (several := _find_single_values(places, parts, row)) is not None:
+            self._cut_feature(places, queue, parts, row, several, int(solution.mixed[several, 0]))
         elif solution.margin >= -MARGIN_TOLERANCE:
             self.left = min(self.left, float(parts.bound[row]))
             self.stuck.append(self._describe_part(places, float(parts.bound[row]), gaps))
@@ -424,6 +433,15 @@ def _list_ways_to_keep(earlier: Iterable[frozenset[int]]) -> list[frozenset[int]
             continue
         ways = [*kept, *sorted(longer, key=sorted)]
     return ways
+
+
+def _find_single_values(places: ChangePlaces, parts: Parts, row: int) -> int | None:
+    """A feature of which a part has several values, but no numbers between them."""
+    for j, (first, last) in enumerate(zip(parts.low[row].tolist(), parts.high[row].tolist(), strict=True)):
+        start = places.starts[j]
+        if first < last and not places.joined[start + first : start + last].any():
+            return j
+    return None
 
 
 def _find_place(places: ChangePlaces, j: int, first: int, last: int, value: float) -> int:
