@@ -1,9 +1,10 @@
 """What changes cost in a network's terms: for every feature the places that a search may choose, and what they cost.
 
-A place is a cell of the network, in the order of what the network sees; boxes are ranges of places. Where numbers lie
-between two neighbouring places, the places are *joined*: a range with both of them has all that lies between. The cost
-of these numbers is not tabulated. So every place has, beside the ``cost`` of its own value, an ``edge`` cost, such that
-the straight line between the edges of two joined places is nowhere above what the numbers between them cost:
+A place is a cell of the network, in the order of what the network sees; boxes are ranges of places. Where the network
+sees a feature in several columns, its numbers come first. Where numbers lie between two neighbouring places, the places
+are *joined*: a range with both of them has all that lies between. The cost of these numbers is not tabulated. So every
+place has, beside the ``cost`` of its own value, an ``edge`` cost, such that the straight line between the edges of two
+joined places is nowhere above what the numbers between them cost:
 
 - where the network sees a number in a straight line, and the cost is a distance, the costs themselves are such edges;
 - for a squared distance the line may lie above the parabola by a quarter of the squared difference of the two
@@ -168,8 +169,14 @@ def _list_feature_places(
     # The cheapest code of every cell; of those that cost the same, the instance's own.
     order = np.lexsort((codes != own, part[codes], of_code))
     cells, first = np.unique(of_code[order], return_index=True)
+    if not net.is_linear[j]:
+        # Numbers must lie between neighbouring places. Between two rows of a table may stand that of a missing value,
+        # with a column of its own: it comes after all numbers.
+        has_numbers = np.isin(cells, of_code[np.isin(codes, np.concatenate([after, after + 1]))])
+        cells, first = (array[np.argsort(~has_numbers, kind="stable")] for array in (cells, first))
     chosen = codes[order][first]
-    place_by_code = dict(zip(codes.tolist(), np.searchsorted(cells, of_code).tolist(), strict=True))
+    place_by_cell = {cell: place for place, cell in enumerate(cells.tolist())}
+    place_by_code = {code: place_by_cell[cell] for code, cell in zip(codes.tolist(), of_code.tolist(), strict=True)}
     home = place_by_code.get(own, -1)
     repeats = np.ones(len(cells), dtype=np.int64)
     is_virtual = np.zeros(len(cells), dtype=np.bool_)

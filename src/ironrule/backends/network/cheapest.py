@@ -260,7 +260,7 @@ class CheapestNetworkSearch:
         if solution.unit_losses[unit] > EXACT_SHARE * missing:
             one.fix_unit(parts, row, unit)
             return
-        cut, gaps = self._find_mixed_feature(one, solution)
+        cut, gaps = self._find_mixed_feature(one, parts, row, solution)
         if cut is not None:
             one.cut_feature(parts, row, *cut)
         elif solution.margin < -MARGIN_TOLERANCE and solution.unit_gaps.any():
@@ -277,7 +277,7 @@ class CheapestNetworkSearch:
                 one.cut_feature(parts, row, j, min(max(int(solution.mixed[j, 0]), first), last - 1))
 
     def _find_mixed_feature(
-        self, one: SearchedNet, solution: RelaxedSolution
+        self, one: SearchedNet, parts: Parts, row: int, solution: RelaxedSolution
     ) -> tuple[tuple[int, int] | None, Int64Array]:
         """A feature of which a solution mixes values without being a number that costs as little, and where to cut it;
         and per feature the place before the number, or -1.
@@ -286,6 +286,9 @@ class CheapestNetworkSearch:
         cut, widest = None, -1.0
         for j, (first, last) in enumerate(solution.mixed.tolist()):
             if first == last:
+                continue
+            if one.find_cuttable(parts, row, [j]) is None:  # two places with numbers between them
+                gaps[j] = parts.low[row, j]
                 continue
             place, value = (first + last) // 2, float(solution.values[j])
             if one.net.is_linear[j]:

@@ -107,8 +107,9 @@ def bound_parts(
                 status[own] = choose_part_cut(net, places, workspace, costs, lane, limit, cuts[own])
                 for j in range(lows.shape[1]):
                     gaps[own, j] = -1
-                    if net.is_linear[j] and costs.cheap[j, lane] != costs.good[j, lane]:
-                        gaps[own, j] = find_mixed_place(places, costs, j, lane)[0]
+                    if costs.cheap[j, lane] != costs.good[j, lane]:
+                        mixed = find_mixed_place(places, costs, j, lane)[0]
+                        gaps[own, j] = mixed if net.is_linear[j] else workspace.first[j, lane]
 
 
 @kernel_helper

@@ -187,4 +187,12 @@ def choose_part_cut(
     if feature < 0 and (price == 0.0 or price * total > EXACT_SHARE * missing):
         feature, place = _find_widest(net, places, workspace, lane)
     cut[0], cut[1] = feature, place
-    return PART_FEATURE if feature >= 0 else PART_STUCK
+    if feature >= 0:
+        return PART_FEATURE
+    # The bound takes a point that is no counterfactual, or only the model knows: single values can still be told apart.
+    for j in range(workspace.first.shape[0]):
+        first, last = workspace.first[j, lane], workspace.last[j, lane]
+        if first < last and not places.joined[places.starts[j] + first : places.starts[j] + last].any():
+            cut[0], cut[1] = j, (first + last) // 2
+            return PART_FEATURE
+    return PART_STUCK

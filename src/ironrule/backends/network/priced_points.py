@@ -141,15 +141,16 @@ def price_part(
                 part = places.envelope[start + best] if last - first >= SHORT_RANGE else places.edge[start + best]
             part_gain = slope * places.values[start + best]
         else:
-            row, least = net.table_starts[j], np.inf
+            # Of a range the edges count here too: numbers between two places may have the gain of either end.
+            row, least, priced = net.table_starts[j], np.inf, places.cost if first == last else places.edge
             for place in range(first, last + 1):
                 value = (
-                    weight * places.cost[start + place]
+                    weight * priced[start + place]
                     - gain_weight * workspace.row_products[row + places.cells[start + place], lane]
                 )
                 if value < least:
                     best, least = place, value
-            part = places.cost[start + best]
+            part = priced[start + best]
             part_gain = workspace.row_products[row + places.cells[start + best], lane]
         costs.tried[j, lane] = best
         cost += part
@@ -286,10 +287,10 @@ def _reach(
             if places.cost[start + first] <= limit:
                 best, most = first, workspace.slopes[j, lane] * places.values[start + first]
         else:
-            row = net.table_starts[j]
+            row, priced = net.table_starts[j], places.cost if first == last else places.edge
             for place in range(first, last + 1):
                 value = workspace.row_products[row + places.cells[start + place], lane]
-                if places.cost[start + place] <= limit and value > most:
+                if priced[start + place] <= limit and value > most:
                     best, most = place, value
         if best < 0:
             return -np.inf
@@ -422,5 +423,5 @@ def _find_least_cost(places: ChangePlaces, j: int, is_linear: bool, first: int, 
         return float(_find_least_in_run(places, start, first, last, 1.0, 0.0)[1])
     least = np.inf
     for place in range(first, last + 1):
-        least = min(least, places.cost[start + place])
+        least = min(least, places.edge[start + place])
     return float(least)
