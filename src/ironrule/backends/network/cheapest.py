@@ -328,6 +328,8 @@ class CheapestNetworkSearch:
             self._fix_unit(queue, parts, row, int(found.cuts[row, 0]))
         elif status == PART_FEATURE:
             self._cut_feature(places, queue, parts, row, *found.cuts[row].tolist())
+        elif status == PART_STUCK and self.best is None and (wide := _find_wide_range(places, parts, row)) is not None:
+            self._cut_feature(places, queue, parts, row, *wide)  # there may be no counterfactual at all
         elif status == PART_STUCK:
             self.left = min(self.left, float(parts.bound[row]))
             self.stuck.append(self._describe_part(places, float(parts.bound[row]), found.gaps[row]))
@@ -442,6 +444,14 @@ def _find_single_values(places: ChangePlaces, parts: Parts, row: int) -> int | N
         if first < last and not places.joined[start + first : start + last].any():
             return j
     return None
+
+
+def _find_wide_range(places: ChangePlaces, parts: Parts, row: int) -> tuple[int, int] | None:
+    """The feature of which a part has most places, and the middle one; None if only joined neighbours are left."""
+    spans = parts.high[row] - parts.low[row]
+    spans[(spans == 1) & places.joined[places.starts[:-1] + parts.low[row]]] = 0
+    j = int(np.argmax(spans))
+    return (j, int(parts.low[row, j] + parts.high[row, j]) // 2) if spans[j] else None
 
 
 def _find_place(places: ChangePlaces, j: int, first: int, last: int, value: float) -> int:
