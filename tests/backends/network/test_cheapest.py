@@ -211,3 +211,21 @@ def test_a_missing_value_does_not_part_numbers() -> None:
         nets = compile_network(network, columns, case.space)
         search = CheapestNetworkSearch(nets, case, box, some, gaps, model=case.model, run=run_of(), limit=1_000)
         assert search.find_next([]).bound <= 0.45
+
+
+def test_a_part_is_not_given_up_while_no_counterfactual_is_known() -> None:
+    values = np.linspace(0.0, 1.0, 17)
+    layers = (
+        Layer(np.array([[7.7, -12.3], [-6.1, -10.6]]), np.array([1.7, 0.4]), Activation("tanh")),
+        Layer(np.array([[-0.3, 2.8], [-1.2, -3.9]]), np.array([0.1, 0.4]), Activation("tanh")),
+    )
+    network = Network(layers, ((OutputMargin(np.array([-0.6, 3.3]), -3.57),),))  # 0.1 below zero at the best
+    features = tuple(Feature(name, tuple(values.tolist()), ordered=True, interval=True) for name in "ab")
+    instance, nobody = np.zeros(2, dtype=np.int32), np.zeros((17, 17), dtype=np.bool_)
+    case = case_of(Space(features), nobody, instance, instance[None, :])
+    nets = compile_network(network, TabulatedColumns(np.arange(2), (values, values)), case.space)
+    gaps = GapCosts((np.arange(17) < 16,) * 2, ("straight",) * 2, (0.0, 0.0), 1.0)
+    table, box = CostTable((np.where(values > 0.0, 1.0 + values, 0.0),) * 2, "sum"), case.components.box(0)
+    found = CheapestNetworkSearch(nets, case, box, table, gaps, model=case.model, run=run_of()).find_next([])
+    assert found.point is None
+    assert found.bound == np.inf

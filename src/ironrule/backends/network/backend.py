@@ -10,7 +10,6 @@ import numpy as np
 from ironrule.arrays import BoolArray, Points
 from ironrule.backends.backend import Backend, CheapestRequest, NearestRequest, OracleRequest, decide_any
 from ironrule.backends.nearest import CostSearch, NearestSearch, NoCounterfactuals
-from ironrule.backends.network.cheapest import CheapestNetworkSearch
 from ironrule.backends.network.compile import CompiledNetwork, compile_network, decide_points as decide_net_points
 from ironrule.backends.network.engine import CpuEngine
 from ironrule.backends.network.nearest import NetworkNearestSearch
@@ -84,6 +83,8 @@ def build_nearest_search(request: NearestRequest) -> NearestSearch:
 
 def build_cheapest_search(request: CheapestRequest) -> CostSearch:
     """Best-first branch and bound with bounds that heed the cost."""
+    from ironrule.backends.network.cheapest import CheapestNetworkSearch  # loads further compiled code
+
     query = request.query
     assert query.cost is not None
     nets = compile_nets(request.tabulated_model, query.case.space, query.case.feasible)

@@ -108,6 +108,11 @@ class SearchedNet:
             half.low[0, j], half.high[0, j] = low, high
             self.queue.push(half)
 
+    @staticmethod
+    def list_widest(parts: Parts, row: int) -> list[int]:
+        """The features, those with most places in a part first."""
+        return np.argsort(parts.low[row] - parts.high[row], kind="stable").tolist()
+
     def find_cuttable(self, parts: Parts, row: int, columns: Iterable[int]) -> int | None:
         """The first of some features whose range is more than a value, or two with numbers between them."""
         for j in columns:
@@ -266,9 +271,11 @@ class CheapestNetworkSearch:
         elif solution.margin < -MARGIN_TOLERANCE and solution.unit_gaps.any():
             one.fix_unit(parts, row, int(np.argmax(solution.unit_gaps)))
         else:
-            # A value that has been looked at, if no number lies between two: what is left of the part is cut on.
+            # A value that has been looked at, if no number lies between two: what is left of the part is cut on. So it is
+            # while no counterfactual is known and the number is hardly one, since there may be none.
+            surely = solution.margin >= (MARGIN_TOLERANCE if self.best is None else -MARGIN_TOLERANCE)
             tied = sorted({j for group in self.case.feasible.groups for j in group.columns})
-            columns = tied if (gaps >= 0).any() and solution.margin >= -MARGIN_TOLERANCE else range(len(gaps))
+            columns = tied if surely and (gaps >= 0).any() else one.list_widest(parts, row)
             j = one.find_cuttable(parts, row, columns)
             if j is None:
                 self._leave_open(one, float(parts.bound[row]), gaps)
@@ -309,7 +316,11 @@ class CheapestNetworkSearch:
         elif status == PART_FEATURE:
             one.cut_feature(parts, row, *found.cuts[row].tolist())
         elif status == PART_STUCK:
-            self._leave_open(one, float(parts.bound[row]), found.gaps[row])
+            j = one.find_cuttable(parts, row, one.list_widest(parts, row)) if self.best is None else None
+            if j is None:
+                self._leave_open(one, float(parts.bound[row]), found.gaps[row])
+            else:  # there may be no counterfactual at all
+                one.cut_feature(parts, row, j, int(parts.low[row, j] + parts.high[row, j]) // 2)
         else:
             assert status == PART_POINT  # it has been looked at
 

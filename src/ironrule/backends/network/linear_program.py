@@ -63,7 +63,8 @@ def solve_relaxation(
     """Solve the program of a part, whose units' sums have the given bounds; None if HiGHS finds no solution."""
     from scipy.optimize import linprog
 
-    program = _Program.build(net, places, low, high, phases, unit_bounds, VIOLATION_PRICE * limit, adds_up)
+    price = VIOLATION_PRICE * limit
+    program = _Program.build(net, places, low, high, phases, unit_bounds=unit_bounds, price=price, adds_up=adds_up)
     result = linprog(
         program.objective,
         A_ub=program.less,
@@ -238,7 +239,17 @@ class _Program:
             used = chosen[shares > 1e-9]
             mixed[j] = (used.min(), used.max()) if len(used) else chosen[0]
         margin = self._compute_margin(sums[: len(self.net.base)])
-        return RelaxedSolution(cost, multipliers, slopes, gaps, losses, margin, values, costs, mixed)
+        return RelaxedSolution(
+            cost,
+            multipliers,
+            slopes,
+            unit_gaps=gaps,
+            unit_losses=losses,
+            margin=margin,
+            values=values,
+            costs=costs,
+            mixed=mixed,
+        )
 
     def _compute_margin(self, sums: Float64Array) -> float:
         """The least margin, its slack added, of the network itself, from the first layer's sums."""

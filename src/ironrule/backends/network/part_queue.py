@@ -27,7 +27,8 @@ class Parts:
         """Room for so many parts."""
         low, high = np.zeros((2, count, features), np.int64)
         multipliers, slopes = np.zeros((count, units)), np.full((count, units), np.nan)
-        return cls(np.zeros(count), low, high, np.zeros((count, units), np.int64), multipliers, slopes)
+        phases = np.zeros((count, units), np.int64)
+        return cls(np.zeros(count), low, high, phases, multipliers=multipliers, slopes=slopes)
 
     @property
     def arrays(self) -> tuple[AnyArray, ...]:
