@@ -111,7 +111,7 @@ class SearchedNet:
     @staticmethod
     def list_widest(parts: Parts, row: int) -> list[int]:
         """The features, those with most places in a part first."""
-        return np.argsort(parts.low[row] - parts.high[row], kind="stable").tolist()
+        return list(np.argsort(parts.low[row] - parts.high[row], kind="stable").tolist())
 
     def find_cuttable(self, parts: Parts, row: int, columns: Iterable[int]) -> int | None:
         """The first of some features whose range is more than a value, or two with numbers between them."""
@@ -271,8 +271,8 @@ class CheapestNetworkSearch:
         elif solution.margin < -MARGIN_TOLERANCE and solution.unit_gaps.any():
             one.fix_unit(parts, row, int(np.argmax(solution.unit_gaps)))
         else:
-            # A value that has been looked at, if no number lies between two: what is left of the part is cut on. So it is
-            # while no counterfactual is known and the number is hardly one, since there may be none.
+            # A value that has been looked at, if no number lies between two: what is left of the part is cut on. The
+            # same while no counterfactual is known and the number is hardly one, since there may be none.
             surely = solution.margin >= (MARGIN_TOLERANCE if self.best is None else -MARGIN_TOLERANCE)
             tied = sorted({j for group in self.case.feasible.groups for j in group.columns})
             columns = tied if surely and (gaps >= 0).any() else one.list_widest(parts, row)
