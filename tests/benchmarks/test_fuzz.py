@@ -32,6 +32,7 @@ from benchmarks.fuzz.world import World
 FAMILIES = registry()
 CASES = 1
 FIRST = 1_000_000
+CHOSEN = {"discriminant analysis": 1_000_004}  # the first one asks a pipeline of five steps 4,000 times, for the same
 NEVER_REFUSED = ("names with blanks",)
 ONCE_FALSE = [
     ("tree intervals", 1_000_009),  # floats on both sides of zero: no threshold between them was found
@@ -47,7 +48,8 @@ def test_no_claim_is_false(name: str) -> None:
     if family.lacking is not None:
         pytest.skip(family.lacking)
     report = Report()
-    for number in range(FIRST, FIRST + CASES):
+    first = CHOSEN.get(name, FIRST)
+    for number in range(first, first + CASES):
         report.add(run_case(family, number, Effort(altered=6)))
     assert not report.failed, "\n".join(map(failure_text, report.failures))
     refused = [note for note in report.notes[name] if note.startswith(("refused explainer", "not drawn"))]

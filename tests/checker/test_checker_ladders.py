@@ -130,9 +130,25 @@ def is_still_true(example: LadderExample, path: tuple[Any, ...], other: Any, alt
     return all((rules[0].covers(table) == rules[1].covers(table)).all() for table in tables)
 
 
+def check_equal_ones_once(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The same check, which remembers what it found: alterations of a ladder leave the explanation in it as it is."""
+    known: list[tuple[Any, Any]] = []
+
+    def check_once(document: Any) -> Any:
+        for other, found in known:
+            if document == other:
+                return found
+        known.append((document, check(document)))
+        return known[-1][1]
+
+    return check_once
+
+
 @pytest.mark.parametrize("name", ALTERED)
-def test_no_altered_field_is_confirmed(examples, name):
+def test_no_altered_field_is_confirmed(examples, name, monkeypatch):
     example, tried = examples[name], 0
+    checker = example.checker
+    monkeypatch.setattr(checker, "_check_explanation", check_equal_ones_once(checker._check_explanation))
     for *way, last in list_places(example.document):
         part = example.document
         for step in way:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier as Tree
 from sklearn_models import CLASSIFIERS, REGRESSIONS, TWO_CLASSES
-from threadpoolctl import threadpool_limits
 
 from ironrule.checker.readers.normal_form import EstimatorTarget, NoReading, SumForm
 from ironrule.checker.readers.sklearn_additive import read_sklearn_additive
@@ -46,13 +45,6 @@ READERS = (read_sklearn_trees, read_sklearn_ensembles, read_sklearn_additive, re
 TINY_SHARE = 0.02
 
 WITH_MISSING = ("tree", "extra tree", "forest", "forest of pure leaves", "extra trees", "histogram", "bagging")
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Small models gain nothing from threads that wait for each other."""
-    with threadpool_limits(1):
-        yield
 
 
 def read(estimator: Any, question: EstimatorTarget) -> SumForm:

@@ -6,7 +6,7 @@ Every space is so small that the model is asked about all of its points.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import catboost as cb
@@ -26,7 +26,6 @@ from sklearn.ensemble import (
     VotingClassifier,
 )
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from threadpoolctl import threadpool_limits
 
 from ironrule import Explainer, Feature, ModelError, OutcomeError, Space
 from ironrule.model.readers.registry import read_estimator
@@ -48,12 +47,6 @@ KINDS: dict[str, Callable[[], Any]] = {
     "catboost, missing is high": lambda: cb.CatBoostClassifier(**CB, nan_mode="Max"),
 }
 SETTLED = ("tree", "histogram boosting")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    with threadpool_limits(1):
-        yield
 
 
 def data(seed: int, holes: float = 0.15, rows: int = 200) -> tuple[pd.DataFrame, np.ndarray]:

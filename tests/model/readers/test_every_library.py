@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import catboost as cb
@@ -23,7 +23,6 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from threadpoolctl import threadpool_limits
 
 from ironrule import Explainer
 
@@ -34,12 +33,6 @@ XGB = {"n_estimators": 6, "max_depth": 2, "n_jobs": 1, "random_state": 0}
 LGB = {"n_estimators": 6, "num_leaves": 4, "min_child_samples": 3, "min_data_per_group": 3, "n_jobs": 1, "verbose": -1}
 CB = {"iterations": 6, "depth": 2, "thread_count": 1, "verbose": 0, "random_seed": 0, "allow_writing_files": False}
 HIST = {"max_iter": 6, "max_leaf_nodes": 4, "min_samples_leaf": 3, "random_state": 0}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    with threadpool_limits(1):
-        yield
 
 
 def rows(seed: int, missing: bool, count: int = 160) -> tuple[pd.DataFrame, np.ndarray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import lightgbm as lgb
@@ -27,18 +27,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
-from threadpoolctl import threadpool_limits
 
 from ironrule import Explainer, check
 
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Small models gain nothing from threads that wait for each other."""
-    with threadpool_limits(1):
-        yield
 
 
 Members = list[tuple[str, Any]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,6 @@ from sklearn.ensemble import (
 )
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
-from threadpoolctl import threadpool_limits
 
 from ironrule.model.decision import build_decision
 from ironrule.model.normal_form.tree_sum import TreeSum
@@ -38,13 +37,6 @@ Table = npt.NDArray[Any]
 SEEDS = range(2)
 # few trees, shares like 1/3
 TIED = ("bagging", "extra trees", "forest", "weighted hard voting", "weighted soft voting")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread() -> Iterator[None]:
-    """Threads cost more than they bring on tables this small."""
-    with threadpool_limits(1):
-        yield
 
 
 def most_left_open(kind: str) -> float:

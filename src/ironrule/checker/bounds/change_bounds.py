@@ -210,11 +210,15 @@ OwnTerm = tuple[int, Float64Array, float]  # a feature, what a term adds for eve
 
 
 class ChangeablePart(NamedTuple):
-    """A part of a margin: its trees, what its terms add per code and for the row's own code, and its link."""
+    """A part of a margin: its trees, what its terms add per code and for the row's own code, and its link. ``varying``
+    are the terms that do not add the same for every code, ``constant`` is what all others add.
+    """
 
     trees: ChangeableTrees
     part: PreparedPart
     own_terms: tuple[OwnTerm, ...]
+    varying: tuple[OwnTerm, ...]
+    constant: float
 
 
 class ChangeableMargin(NamedTuple):
@@ -302,7 +306,8 @@ class SumChangeBounds:
         for part in margin.parts:
             base, best, own_gains = part.trees.bound(possible, changes.undecided, changes.left)
             part_gains, tree_best = own_gains.T.copy(), best
-            for j, adds, own in part.own_terms:
+            base, best = base + part.constant, best + part.constant
+            for j, adds, own in part.varying:
                 largest = np.where(changes.pieces.sets[j], adds, -np.inf).max(axis=1)[changes.pieces.rows[:, j]]
                 free = changes.undecided[:, j]
                 part_gains[:, j] += np.where(free, largest - own, 0.0)
@@ -392,23 +397,83 @@ def bound_at_prices(
     is convex in the price: it is sought near the best one again, unless it is small enough.
     """
     limit = changes.limit if np.isfinite(changes.limit) else 0.0
-    totals = np.repeat((prices * limit)[:, None], len(changes), axis=1)
-    for j, adds, _ in terms:
-        used, rows = np.unique(changes.pieces.rows[:, j], return_inverse=True)
-        inside = changes.pieces.sets[j][used] & np.isfinite(code_costs[j])
-        costs = np.where(np.isfinite(code_costs[j]), code_costs[j], 0.0)
-        for place, price in enumerate(prices.tolist()):
-            totals[place] += np.where(inside, adds - price * costs, -np.inf).max(axis=1)[rows.ravel()]
-    best = totals.argmin(axis=0)
-    least, chosen = totals.min(axis=0), prices[best]
-    for place in np.unique(best[least > enough]).tolist() if rounds and len(prices) > 1 else ():
-        some = np.flatnonzero((best == place) & (least > enough))
-        ends = prices[max(place - 1, 0)], prices[min(place + 1, len(prices) - 1)]
-        finer, part = np.linspace(*ends, PRICES_BETWEEN), changes.select(some)
-        own, price = bound_at_prices(terms, code_costs, part, prices=finer, enough=enough[some], rounds=rounds - 1)
-        chosen[some] = np.where(own < least[some], price, chosen[some])
-        least[some] = np.minimum(least[some], own)
-    return least, chosen
+    return PricedTerms.build(terms, code_costs, changes).bound(prices, enough, limit, rounds)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PricedTerms:
+    """What the sets of codes of some pieces add and cost, all sets one behind the other.
+
+    ``adds`` and ``costs`` have their codes, ``lengths`` how many each set has, ``numbers`` per piece and term the set.
+    ``constant`` is what terms add that are left out, since they add the same in every piece at any price: those that
+    are constant, of features that may stay in all pieces.
+    """
+
+    adds: Float64Array
+    costs: Float64Array
+    lengths: IntpArray
+    numbers: IntpArray
+    constant: float
+
+    @classmethod
+    def build(cls, terms: Sequence[OwnTerm], code_costs: Sequence[Float64Array], changes: ChangePieces) -> PricedTerms:
+        """Codes with infinite costs may not be chosen."""
+        adds, costs, lengths, numbers = [np.empty(0)], [np.empty(0)], [np.empty(0, dtype=np.intp)], list[IntpArray]()
+        constant, count = 0.0, 0
+        for j, term_adds, _ in terms:
+            used, rows = np.unique(changes.pieces.rows[:, j], return_inverse=True)
+            inside = changes.pieces.sets[j][used] & np.isfinite(code_costs[j])
+            least_costs = np.where(inside, code_costs[j], np.inf).min(axis=1)
+            if (term_adds == term_adds[0]).all() and (least_costs == 0.0).all():
+                constant += float(term_adds[0])
+                continue
+            adds.append(np.where(inside, term_adds, -np.inf).ravel())
+            costs.append(np.where(inside, code_costs[j], 0.0).ravel())
+            lengths.append(np.full(len(used), inside.shape[1]))
+            numbers.append(rows.ravel() + count)
+            count += len(used)
+        return cls(
+            adds=np.concatenate(adds),
+            costs=np.concatenate(costs),
+            lengths=np.concatenate(lengths),
+            numbers=np.stack(numbers, axis=1) if numbers else np.empty((len(changes), 0), dtype=np.intp),
+            constant=constant,
+        )
+
+    def select(self, pieces: IntpArray) -> PricedTerms:
+        """Those of some pieces, with the sets that these have."""
+        numbers, is_used = self.numbers[pieces], np.zeros(len(self.lengths), dtype=np.bool_)
+        is_used[numbers] = True
+        codes = np.repeat(is_used, self.lengths)
+        renumbered = (np.cumsum(is_used) - 1)[numbers]
+        return PricedTerms(self.adds[codes], self.costs[codes], self.lengths[is_used], renumbered, self.constant)
+
+    def add_up(self, prices: Float64Array) -> Float64Array:
+        """Per price and piece, what all terms add at most, less what it costs at that price."""
+        totals = np.full((len(prices), len(self.numbers)), self.constant)
+        if len(self.adds):
+            starts = np.cumsum(self.lengths) - self.lengths
+            step = max(1, MAX_BLOCK_ENTRIES // max(len(self.adds), self.numbers.size))
+            for some in (slice(start, start + step) for start in range(0, len(prices), step)):
+                best = np.maximum.reduceat(self.adds - prices[some, None] * self.costs, starts, axis=1)
+                totals[some] += best[:, self.numbers].sum(axis=2)
+        return totals
+
+    def bound(
+        self, prices: Float64Array, enough: Float64Array, limit: float, rounds: int
+    ) -> tuple[Float64Array, Float64Array]:
+        """See :func:`bound_at_prices`."""
+        totals = self.add_up(prices) + (prices * limit)[:, None]
+        best = totals.argmin(axis=0)
+        least, chosen = totals.min(axis=0), prices[best]
+        for place in np.unique(best[least > enough]).tolist() if rounds and len(prices) > 1 else ():
+            some = np.flatnonzero((best == place) & (least > enough))
+            ends = prices[max(place - 1, 0)], prices[min(place + 1, len(prices) - 1)]
+            finer = np.linspace(*ends, PRICES_BETWEEN)
+            own, price = self.select(some).bound(finer, enough[some], limit, rounds - 1)
+            chosen[some] = np.where(own < least[some], price, chosen[some])
+            least[some] = np.minimum(least[some], own)
+        return least, chosen
 
 
 def _build_margin(
@@ -418,7 +483,9 @@ def _build_margin(
     for part in margin.parts:
         terms = tuple((j, adds, float(adds[own[j]])) for j, adds in part.terms)
         trees = ChangeableTrees.build(part.trees, inside, features, costs)
-        parts.append(ChangeablePart(trees, part, terms))
+        varying = tuple(term for term in terms if (term[1] != term[2]).any())
+        constant = sum(own for _, adds, own in terms if not (adds != own).any())
+        parts.append(ChangeablePart(trees, part, terms, varying, constant))
         if len(trees.leaves):
             size += float(np.maximum.reduceat(np.abs(part.trees.value[trees.leaves]), trees.starts).sum())
         size += sum(float(np.abs(adds).max(initial=0.0)) for _, adds, _ in terms) + abs(part.link.scale)

@@ -25,7 +25,8 @@ class FeatureAtoms:
     ``cheapest`` has the cheapest code of each atom, for a gap that of its ends; ``begins`` its first code, or the one
     before the gap.
     Every code stands for the atoms from ``first`` to ``last``; for none where these do not rise. ``below`` and
-    ``above`` are the least costs up to, and from, an atom.
+    ``above`` are the least costs up to, and from, an atom. ``change_costs`` has what it costs to change to each atom,
+    which the row's own is not, and an infinite cost behind the last.
     """
 
     costs: Float64Array
@@ -38,6 +39,7 @@ class FeatureAtoms:
     last: IntpArray
     below: Float64Array
     above: Float64Array
+    change_costs: Float64Array
 
     @classmethod
     def build(
@@ -82,18 +84,22 @@ class FeatureAtoms:
         first[(of_gap >= 0) & (first < 0)] = of_gap[(of_gap >= 0) & (first < 0)]
         last[of_gap >= 0] = of_gap[of_gap >= 0]
         first[first < 0] = len(firsts)
+        own_atom = int(of_code[own])
+        change_costs = np.append(least, np.inf)
+        change_costs[own_atom] = np.inf
         return cls(
             costs=least,
             # a gap costs what the end of it does that is nearer to the row's own
             cheapest=cheapest // 2 + ((cheapest % 2 == 1) & (cheapest // 2 < own)),
             begins=firsts // 2,
             is_gap=firsts % 2 == 1,
-            own=int(of_code[own]),
+            own=own_atom,
             own_code=own,
             first=first,
             last=last,
             below=np.minimum.accumulate(least),
             above=np.minimum.accumulate(least[::-1])[::-1],
+            change_costs=change_costs,
         )
 
     def __len__(self) -> int:
@@ -113,10 +119,10 @@ class FeatureAtoms:
 
     def find_least_costs(self, low: IntpArray, high: IntpArray) -> Float64Array:
         """For ranges of atoms what the cheapest one costs that is not the row's own; infinite if there is none."""
-        costs = np.append(np.where(np.arange(len(self)) == self.own, np.inf, self.costs), np.inf)
-        first = np.minimum(low, len(self) - 1)
-        ends = np.stack([first, np.maximum(high, first) + 1], axis=1).ravel()
-        least = np.minimum.reduceat(costs, ends)[::2]
+        ends = np.empty(2 * len(low), dtype=np.intp)
+        ends[::2] = np.minimum(low, len(self) - 1)
+        ends[1::2] = np.maximum(high, ends[::2]) + 1
+        least = np.minimum.reduceat(self.change_costs, ends)[::2]
         return np.where(low <= high, least, np.inf)
 
     def shrink(

@@ -166,16 +166,18 @@ class ChangeSearch:
         low, high, status = here
         costs, alive = np.zeros(low.shape), np.ones(len(here), dtype=np.bool_)
         left = np.full(len(here), np.inf)
+        for j, atoms in enumerate(self.problem.atoms):
+            costs[:, j] = atoms.find_least_costs(low[:, j], high[:, j])
         for _ in range(ROUNDS):
-            for j, atoms in enumerate(self.problem.atoms):
-                costs[:, j] = atoms.find_least_costs(low[:, j], high[:, j])
+            before = here.copy()
             paid = np.where(status == CHANGES, costs, 0.0)
             alive &= np.isfinite(paid).all(axis=1)
             if self.problem.adds_up:
                 with np.errstate(invalid="ignore"):
                     left = self.limit - paid.sum(axis=1)
                 alive &= left > 0
-            for j, atoms in enumerate(self.problem.atoms):
+            for j in np.flatnonzero((status != STAYS).any(axis=0)).tolist():
+                atoms = self.problem.atoms[j]
                 room = left + paid[:, j] if self.problem.adds_up else np.full(len(here), self.limit)
                 room[~alive] = np.inf
                 low[:, j], high[:, j] = atoms.shrink(low[:, j], high[:, j], status[:, j], room)
@@ -183,6 +185,8 @@ class ChangeSearch:
                 costs[:, j] = atoms.find_least_costs(low[:, j], high[:, j])
                 status[(status[:, j] == UNDECIDED) & ~(costs[:, j] < room), j] = STAYS
             alive &= self._keep_earlier_apart(status)
+            if all(np.array_equal(one, other) for one, other in zip(before, here, strict=True)):
+                break  # another round would find nothing more
         rows = np.flatnonzero(alive)
         stays = status == STAYS
         for j, atoms in enumerate(self.problem.atoms):
@@ -207,9 +211,10 @@ class ChangeSearch:
         """The pieces as sets of codes."""
         sets, rows = list[BoolArray](), np.empty(here.low.shape, dtype=np.int32)
         for j, atoms in enumerate(self.problem.atoms):
-            keys = np.stack([here.low[:, j], here.high[:, j], here.status[:, j]], axis=1)
-            distinct, places = np.unique(keys, axis=0, return_inverse=True)
-            sets.append(atoms.flag_codes(*distinct.T))
+            low, high, status = here.low[:, j], here.high[:, j], here.status[:, j]
+            keys = (low * len(atoms) + high) * (CHANGES + 1) + status
+            _, first, places = np.unique(keys, return_index=True, return_inverse=True)
+            sets.append(atoms.flag_codes(low[first], high[first], status[first]))
             rows[:, j] = places.ravel()
         limit = self.limit if self.problem.adds_up else np.inf
         return ChangePieces(Pieces(tuple(sets), rows), here.status == UNDECIDED, costs, left, limit)
