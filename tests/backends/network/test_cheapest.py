@@ -33,8 +33,6 @@ from network_costs import (
 from random_networks import are_desired_numbers, interval_models, network_models
 from tiny_cases import case_of, exceptions_in, run_of
 
-Flags = np.ndarray[Any, np.dtype[np.bool_]]
-
 
 def build_search(case: Case, read: TabulatedModel, cost: DrawnCost, limit: int = 4_000) -> CheapestNetworkSearch:
     assert isinstance(read.normal_form, Network)
@@ -98,7 +96,7 @@ def test_no_number_costs_less_than_the_bound(made: tuple[Case, TabulatedModel], 
         return
     if not all(np.isfinite(part).any() for part in cost.table.parts):  # some feature may not even stay as it is
         return
-    search, earlier = build_search(case, read, cost, limit=400), list[frozenset[int]]()
+    search, earlier = build_search(case, read, cost, limit=int(rng.choice([1, 5, 400]))), list[frozenset[int]]()
     for _ in range(2):
         found = search.find_next(earlier)
         assert find_cheapest_number(read, cost, rng, earlier) >= found.bound * (1.0 - 1e-8) - 1e-12
@@ -132,26 +130,32 @@ def test_edges_are_nowhere_above_what_numbers_cost(made: tuple[Case, TabulatedMo
 
 
 def draw_parts(
-    net: CompiledNetwork, places: ChangePlaces, rng: np.random.Generator, count: int
+    net: CompiledNetwork, places: ChangePlaces, sums: Any, rng: np.random.Generator, count: int
 ) -> tuple[Any, Any, Any, Any, Any]:
-    """Random parts: ranges, sides of units, multipliers and slopes of lines."""
+    """Random parts: ranges, multipliers, slopes of lines, and sides of units; with sums given, some take their sides.
+
+    With these sums, the ranges are whole.
+    """
     sizes, units = np.diff(places.starts), int(net.unit_starts[-1])
     ends = np.sort(rng.integers(0, sizes, (2, count, len(sizes))), axis=0)
+    sides = rng.choice([-1, 1], (count, units))
+    if len(sums):
+        sides[::2] = np.where(sums[rng.integers(0, len(sums), len(sides[::2]))] >= 0.0, 1, -1)
+        ends[0, ::2], ends[1, ::2] = 0, sizes - 1
     rectified = np.repeat((net.activations == 1) | (net.activations == 2), net.widths)
-    phases = np.where(rectified & (rng.random((count, units)) < 0.4), rng.choice([-1, 1], (count, units)), 0)
+    phases = np.where(rectified & (rng.random((count, units)) < 0.5), sides, 0)
     multipliers = phases * rng.exponential(1.0, (count, units)) * (rng.random((count, units)) < 0.7)
     slopes = np.where(rng.random((count, units)) < 0.5, rng.random((count, units)), np.nan)
     return ends[0].astype(np.int64), ends[1].astype(np.int64), phases.astype(np.int64), multipliers, slopes
 
 
-def have_sides(network: Network, seen: Any, phases: Any) -> Flags:
-    """Which rows have the sums of all units on the sides that are given."""
-    good, at, values = np.ones(len(seen), dtype=np.bool_), 0, seen
+def compute_sums(network: Network, seen: Any) -> Any:
+    """The sums of all units."""
+    values, found = seen, list[Any]()
     for layer in network.layers:
-        sums = values @ layer.weights + layer.bias
-        good &= (phases[at : at + sums.shape[1]] * sums >= 0.0).all(axis=1)
-        at, values = at + sums.shape[1], layer.activation.apply(sums)
-    return np.asarray(good)
+        found.append(values @ layer.weights + layer.bias)
+        values = layer.activation.apply(found[-1])
+    return np.concatenate(found, axis=1)
 
 
 @settings(max_examples=150)
@@ -168,7 +172,10 @@ def test_no_number_of_a_part_costs_less_than_its_bound(made: tuple[Case, Tabulat
     places = list_change_places(net, case, search.box, cost.table, cost.gaps)
     if places is None:
         return
-    low, high, phases, multipliers, slopes = draw_parts(net, places, rng, count)
+    some = see_positions(read, draw_positions(cost, rng, 2_000))
+    sums = compute_sums(read.normal_form, some[are_desired_numbers(read, some)])
+    nearest = np.argsort(abs(sums).min(axis=1))[:20]  # sums near to zero, where sides meet
+    low, high, phases, multipliers, slopes = draw_parts(net, places, sums[nearest], rng, count)
     codes = [list_codes(places, *ends) for ends in zip(low, high, strict=True)]
     largest = [float(part[np.isfinite(part)].max(initial=0.0)) for part in cost.table.parts]
     limit = (1.0 + 2.0 * cost.table.combine_parts(largest)) * float(rng.choice([0.1, 0.4, 1.0]))
@@ -186,11 +193,13 @@ def test_no_number_of_a_part_costs_less_than_its_bound(made: tuple[Case, Tabulat
         steps=3,
     )
     for row in range(count):
-        positions = draw_positions(cost, rng, 400, codes[row])
+        positions = draw_positions(cost, rng, 1_000, codes[row])
         seen, costs = see_positions(read, positions), cost.measure(positions)
         has_own = (low[row] <= places.own) & (places.own <= high[row])
         good = ((positions != cost.own) | has_own).all(axis=1) & (costs < limit)
-        good &= are_desired_numbers(read, seen) & have_sides(read.normal_form, seen, phases[row])
+        good &= are_desired_numbers(read, seen) & (phases[row] * compute_sums(read.normal_form, seen) >= 0.0).all(
+            axis=1
+        )
         assert costs[good].min(initial=np.inf) >= min(found.lower[row], limit) * (1.0 - 1e-8) - 1e-12
 
 
