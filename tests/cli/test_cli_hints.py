@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,37 +45,46 @@ def in_python(text: str) -> bool:
 
 def messages_in(source: str, name: str = "") -> Iterator[Message]:
     """Every call that raises or makes an error or a warning, and every set of fields for one."""
-    tree = ast.parse(source)
-    raised = [node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise)]
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(ast.parse(source)))
+    raised = [node.exc for node in nodes if isinstance(node, ast.Raise)]
+    assigned = values_by_name(nodes)
+    for node in nodes:
         if isinstance(node, ast.Call):
             fields = {word.arg: word.value for word in node.keywords if word.arg}
             called = ast.unparse(node.func).rpartition(".")[2]
             if node in raised or "hint" in fields or called == "warn" or called.endswith("Error"):
                 fields |= {str(place): one for place, one in enumerate(node.args)}
-                yield message_of(fields, tree, f"{name}:{node.lineno}", called.endswith("Error"))
+                yield message_of(fields, assigned, f"{name}:{node.lineno}", called.endswith("Error"))
         elif isinstance(node, ast.Dict):
             pairs = zip(node.keys, node.values, strict=True)
             fields = {str(key.value): value for key, value in pairs if isinstance(key, ast.Constant)}
             if "hint" in fields:
-                yield message_of(fields, tree, f"{name}:{node.lineno}")
+                yield message_of(fields, assigned, f"{name}:{node.lineno}")
 
 
-def message_of(fields: dict[str, ast.expr], tree: ast.Module, place: str, is_error: bool = False) -> Message:
+def values_by_name(nodes: Iterable[ast.AST]) -> dict[str, list[ast.expr]]:
+    """All that a module assigns to each name."""
+    found: dict[str, list[ast.expr]] = {}
+    for one in nodes:
+        if isinstance(one, ast.Assign):
+            for name in {to.id for to in one.targets if isinstance(to, ast.Name)}:
+                found.setdefault(name, []).append(one.value)
+    return found
+
+
+def message_of(
+    fields: dict[str, ast.expr], assigned: dict[str, list[ast.expr]], place: str, is_error: bool = False
+) -> Message:
     hint, code = (fields.pop(name, ast.Constant(None)) for name in ("hint", "code"))
-    text = "".join(strings(value, tree) for value in fields.values())
-    return Message(place, text, strings(hint, tree), joined(code), is_error)
+    text = "".join(strings(value, assigned) for value in fields.values())
+    return Message(place, text, strings(hint, assigned), joined(code), is_error)
 
 
-def strings(node: ast.expr, tree: ast.Module) -> str:
+def strings(node: ast.expr, assigned: dict[str, list[ast.expr]]) -> str:
     """The strings in an expression; a name stands for all that is assigned to it in the module."""
-    names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-    assigned = [
-        one.value
-        for one in ast.walk(tree)
-        if isinstance(one, ast.Assign) and any(isinstance(to, ast.Name) and to.id in names for to in one.targets)
-    ]
-    return "".join(map(joined, (node, *assigned)))
+    names = sorted({one.id for one in ast.walk(node) if isinstance(one, ast.Name)})
+    values = [value for name in names for value in assigned.get(name, ())]
+    return "".join(map(joined, (node, *values)))
 
 
 def joined(node: ast.expr) -> str:
@@ -82,6 +92,7 @@ def joined(node: ast.expr) -> str:
     return "".join(one for one in found if isinstance(one, str))
 
 
+@cache
 def messages() -> list[Message]:
     """Those of the library, without the command line and the server."""
     root = Path(ironrule.__file__).parent
