@@ -76,8 +76,7 @@ def list_change_places(
         listed = _list_feature_places(
             net, j, codes, part, own=int(case.instance[j]), after=after, least_change=gaps.least_change
         )
-        for code in after.tolist():
-            listed.join(code, gaps.kinds[j], rounding)
+        listed.join(after, gaps.kinds[j], rounding)
         parts.append(listed)
     envelopes = [part.build_envelope(table.combine == "max", bool(net.is_linear[j])) for j, part in enumerate(parts)]
     counts = [len(part.cells) for part in parts]
@@ -112,31 +111,38 @@ class _FeaturePlaces:
     own_code: int
     place_by_code: dict[int, int]
 
-    def join(self, code: int, kind: GapCost, rounding: float) -> None:
-        """Join the places of a code and the next one, and lower the edges to what the numbers between them cost."""
-        ends = [self.place_by_code[code], self.place_by_code[code + 1]]
-        first, last = min(ends), max(ends)
+    def join(self, codes: Int64Array, kind: GapCost, rounding: float) -> None:
+        """Join the places of some codes and the next ones; lower the edges to what the numbers between them cost."""
+        ends = np.array(
+            [(self.place_by_code[code], self.place_by_code[code + 1]) for code in codes.tolist()], dtype=np.int64
+        )
+        ends = np.sort(ends.reshape(-1, 2), axis=1)
         # The numbers beside the instance's own value begin at its virtual place, where it has one on that side.
-        if first == self.own and self.is_virtual[first + 1 : first + 2].any():
-            first += 1
-        if last == self.own and last > 0 and self.is_virtual[last - 1]:
-            last -= 1
-        self.joined[first:last] = True
-        low, high = sorted((float(self.cost[first]), float(self.cost[last])))
-        at_first, at_last = float(self.cost[first]), float(self.cost[last])
+        if self.own >= 0:
+            ends[(ends[:, 0] == self.own) & self.is_virtual[self.own + 1 : self.own + 2].any(), 0] += 1
+            ends[(ends[:, 1] == self.own) & self.is_virtual[max(self.own - 1, 0) : self.own].any(), 1] -= 1
+        costs = self.cost[ends]
         if kind == "squared":
-            sag = (np.sqrt(high + rounding) - np.sqrt(low)) ** 2 / 4
-            at_first, at_last = at_first - sag, at_last - sag
+            low, high = costs.min(axis=1), costs.max(axis=1)
+            costs = costs - ((np.sqrt(high + rounding) - np.sqrt(low)) ** 2 / 4)[:, None]
         elif kind == "unknown":
-            at_first = at_last = low
-        # Places between the two are of no number: a missing value that is seen as one. Their edges must not be above
-        # the line either, since every place is an end of it then.
+            costs = np.repeat(costs.min(axis=1)[:, None], 2, axis=1)
+        np.minimum.at(self.edge, ends, costs)
+        self.joined[ends[:, 0]] = True
+        for place in np.flatnonzero(ends[:, 1] > ends[:, 0] + 1).tolist():
+            self._lower_between(int(ends[place, 0]), int(ends[place, 1]), costs[place])
+
+    def _lower_between(self, first: int, last: int, costs: Float64Array) -> None:
+        """Lower the edges of places between two ends of numbers: of a missing value that is seen as a number. Every
+        place is an end of the straight line then, so that these must not be above it either.
+        """
+        self.joined[first:last] = True
         shares = np.linspace(0.0, 1.0, last - first + 1)
         wide = self.values[last] - self.values[first]
         if wide > 0.0:
             shares = (self.values[first : last + 1] - self.values[first]) / wide
-        line = (1.0 - shares) * at_first + shares * at_last
-        line[1:-1] -= ENVELOPE_ROUNDING * (abs(at_first) + abs(at_last))
+        line = (1.0 - shares) * costs[0] + shares * costs[1]
+        line[1:-1] -= ENVELOPE_ROUNDING * np.abs(costs).sum()
         np.minimum(self.edge[first : last + 1], line, out=self.edge[first : last + 1])
 
     def build_envelope(self, counts_largest: bool, is_linear: bool) -> tuple[Float64Array, Float64Array]:

@@ -27,7 +27,12 @@ from ironrule.backends.network.ascent import AscentSearch
 from ironrule.backends.network.change_places import ChangePlaces, list_change_places
 from ironrule.backends.network.compile import CompiledNetwork, compute_margins
 from ironrule.backends.network.cost_bounds import PartBounds, bound_parts_on_cores
-from ironrule.backends.network.linear_program import RelaxedSolution, are_rectified, solve_relaxation
+from ironrule.backends.network.linear_program import (
+    RelaxedSolution,
+    are_rectified,
+    list_envelope_turns,
+    solve_relaxation,
+)
 from ironrule.backends.network.part_cuts import PART_FEATURE, PART_POINT, PART_STUCK, PART_UNIT
 from ironrule.backends.network.part_queue import PartQueue, Parts
 from ironrule.backends.network.partition import FeasibleCombinations, SubBoxes
@@ -46,6 +51,7 @@ MAX_PARTS = 200_000  # for one counterfactual
 PROGRAM_WORK = 10  # parts as which a linear program counts
 MARGIN_TOLERANCE = 1e-6  # of HiGHS
 ROUNDING = 1e-9  # of a cost: what is cheaper by no more is not looked for
+MAX_SEEN = 1_000  # counterfactuals that are kept for later answers
 FIRST_CLIMBS = 8  # ways in which that is done to climb to a first counterfactual
 MAX_FIRST_PARTS = 4_096  # ways to keep a feature of every earlier counterfactual
 
@@ -59,6 +65,7 @@ class SearchedNet:
     queue: PartQueue
     combinations: FeasibleCombinations
     uses_programs: bool
+    turns: tuple[Int64Array, ...]  # of the envelopes, for linear programs
 
     @classmethod
     def build(cls, net: CompiledNetwork, places: ChangePlaces, case: Case) -> SearchedNet:
@@ -66,7 +73,8 @@ class SearchedNet:
         units = int(net.unit_starts[-1])
         queue = PartQueue(Parts.allocate(0, len(case.instance), units))
         uses_programs = are_rectified(net) and units <= MAX_UNITS
-        return cls(net, places, queue, _list_combinations(places, case), uses_programs)
+        turns = list_envelope_turns(net, places)
+        return cls(net, places, queue, _list_combinations(places, case), uses_programs=uses_programs, turns=turns)
 
     def decode(self, chosen: Int64Array) -> Points:
         """The point at some places."""
@@ -142,11 +150,15 @@ class CheapestNetworkSearch:
     left: float = math.inf  # the least bound of what can neither be closed nor cut, or was not looked at
     current: float = math.inf  # the least bound of what is looked at or waits
     stuck: list[OpenPart] = field(default_factory=list)
+    seen: dict[bytes, Points] = field(default_factory=dict)  # counterfactuals, some of which may be a later answer
 
     def find_next(self, earlier: Sequence[frozenset[int]]) -> CheapestPoint:
         """The cheapest counterfactual that changes all the features of no earlier one."""
         self.best, self.best_cost, self.earlier, self.left, self.current = None, math.inf, earlier, math.inf, 0.0
         ways, searched, work = _list_ways_to_keep(earlier), list[SearchedNet](), 0
+        for point in self.seen.values():
+            if self._is_permitted(point):
+                self._note(point)
         for net in self.nets:
             places = list_change_places(net, self.case, self.box, self.table, self.gaps)
             if places is not None:
@@ -232,7 +244,7 @@ class CheapestNetworkSearch:
         for row in np.flatnonzero(parts.bound < self._limit).tolist():
             self.run.meter.check()
             ends = parts.low[row], parts.high[row], parts.phases[row], found.unit_bounds[row]
-            solution = solve_relaxation(one.net, one.places, *ends, limit=self._limit, adds_up=self._adds_up)
+            solution = solve_relaxation(one.net, one.places, one.turns, *ends, limit=self._limit, adds_up=self._adds_up)
             if solution is not None:
                 solutions[row] = solution
                 parts.multipliers[row], parts.slopes[row] = solution.multipliers, solution.slopes
@@ -364,6 +376,8 @@ class CheapestNetworkSearch:
     def _offer_point(self, one: SearchedNet, point: Points) -> None:
         """Make a counterfactual as cheap as it can be made, and the best one if it is cheaper."""
         for cheaper in (self._make_cheaper(one, point), point):
+            if len(self.seen) < MAX_SEEN:
+                self.seen[cheaper.tobytes()] = cheaper
             if self._is_permitted(cheaper):
                 self._note(cheaper)
 

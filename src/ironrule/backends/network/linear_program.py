@@ -12,6 +12,7 @@ Margins and known sides may be violated at a high price, so that there always is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,7 @@ from ironrule.backends.network.change_places import ChangePlaces
 from ironrule.backends.network.compile import CompiledNetwork
 
 VIOLATION_PRICE = 1e4  # of the limit, per unit of a margin or a sum
-MAX_CORNERS = 12  # of the envelope on either side of the instance's own place
+MAX_CORNERS = 24  # of the envelope of a feature
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +54,7 @@ def are_rectified(net: CompiledNetwork) -> bool:
 def solve_relaxation(
     net: CompiledNetwork,
     places: ChangePlaces,
+    turns: Sequence[Int64Array],
     low: Int64Array,
     high: Int64Array,
     phases: Int64Array,
@@ -60,11 +62,16 @@ def solve_relaxation(
     limit: float,
     adds_up: bool,
 ) -> RelaxedSolution | None:
-    """Solve the program of a part, whose units' sums have the given bounds; None if HiGHS finds no solution."""
+    """Solve the program of a part, whose units' sums have the given bounds; None if HiGHS finds no solution.
+
+    ``turns`` are what :func:`list_envelope_turns` gives for the places.
+    """
     from scipy.optimize import linprog
 
+    ends = zip(turns, low.tolist(), high.tolist(), strict=True)
+    corners = [_list_corners(net, places, one, j, first=first, last=last) for j, (one, first, last) in enumerate(ends)]
     price = VIOLATION_PRICE * limit
-    program = _Program.build(net, places, low, high, phases, unit_bounds=unit_bounds, price=price, adds_up=adds_up)
+    program = _Program.build(net, places, corners, phases, unit_bounds, price=price, adds_up=adds_up)
     result = linprog(
         program.objective,
         A_ub=program.less,
@@ -109,15 +116,13 @@ class _Program:
         cls,
         net: CompiledNetwork,
         places: ChangePlaces,
-        low: Int64Array,
-        high: Int64Array,
+        corners: list[Int64Array],
         phases: Int64Array,
         unit_bounds: Float64Array,
         price: float,
         adds_up: bool,
     ) -> _Program:
         """Write down all rows."""
-        corners = [_list_corners(net, places, j, int(low[j]), int(high[j])) for j in range(len(low))]
         corner_starts = np.cumsum([0, *map(len, corners)])
         units, mixtures = len(phases), int(corner_starts[-1])
         sums, outputs = mixtures, mixtures + units
@@ -264,16 +269,26 @@ class _Program:
         return float((net.coefficients @ values + net.offset + net.slack).min())
 
 
-def _list_corners(net: CompiledNetwork, places: ChangePlaces, j: int, first: int, last: int) -> Int64Array:
-    """The places whose mixtures have the least costs: of a scaled number its ends, its own place, and corners of the
-    envelope; of others all.
+def list_envelope_turns(net: CompiledNetwork, places: ChangePlaces) -> tuple[Int64Array, ...]:
+    """Per feature, the places at which its envelope turns on either side of the instance's own; of tables none."""
+    found = []
+    for j in range(len(places.own)):
+        slopes = places.slopes[places.starts[j] : places.starts[j + 1]]
+        turns = np.flatnonzero(np.diff(slopes) > 1e-9 * np.abs(slopes[1:])) + 1 if net.is_linear[j] else np.zeros(0)
+        found.append(turns.astype(np.int64))
+    return tuple(found)
+
+
+def _list_corners(
+    net: CompiledNetwork, places: ChangePlaces, turns: Int64Array, j: int, first: int, last: int
+) -> Int64Array:
+    """The places whose mixtures have the least costs: of a scaled number its ends, its own place, and some of the
+    places where its envelope turns; of others all.
     """
     if not net.is_linear[j] or last - first < 3:
         return np.arange(first, last + 1)
-    start, own = int(places.starts[j]), int(places.own[j])
-    chosen = {first, last, *(place for place in (own - 1, own, own + 1) if first <= place <= last)}
-    for low, high in ((first, min(last, own - 1)), (max(first, own + 1), last)):
-        slopes = places.slopes[start + low : start + max(low, high)]
-        turns = np.flatnonzero(np.diff(slopes) > 1e-9 * np.abs(slopes[1:])) + low + 1
-        chosen.update(turns[:: max(1, -(-len(turns) // MAX_CORNERS))].tolist())
-    return np.array(sorted(chosen), dtype=np.int64)
+    own = int(places.own[j])
+    inside = turns[np.searchsorted(turns, first) : np.searchsorted(turns, last)]
+    some = inside[:: max(1, -(-len(inside) // MAX_CORNERS))].tolist()
+    near = (place for place in (own - 1, own, own + 1) if first <= place <= last)
+    return np.array(sorted({first, last, *near, *some}), dtype=np.int64)
