@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ironrule.backends.nearest import GapCost, GapCosts
+from ironrule.backends.nearest import GapCostKind, GapCosts
 from ironrule.backends.network.change_places import ChangePlaces
 from ironrule.backends.network.compile import compile_network
 from ironrule.model.normal_form.network import Network
@@ -58,7 +58,7 @@ def draw_cost(case: Case, rng: Rng, has_gaps: bool) -> DrawnCost:
     combine: Literal["sum", "max"] = "sum" if rng.random() < 0.6 else "max"
     squared = combine == "sum" and rng.random() < 0.4
     least = 0.0 if combine == "max" or squared else float(rng.choice([0.0, 0.5, 2.0]))
-    distances, parts, after, kinds = list[Floats](), list[Floats](), list[Any](), list[GapCost]()
+    distances, parts, after, kinds = list[Floats](), list[Floats](), list[Any](), list[GapCostKind]()
     for j, feature in enumerate(case.space.features):
         own, size, count = int(case.instance[j]), feature.size, len(feature.values)
         up, down, other = rng.choice([0.0, 0.1, 0.3, 1.0, 7.5], 3)
@@ -99,7 +99,7 @@ def know_tables_less(case: Case, read: TabulatedModel, cost: DrawnCost) -> Drawn
     assert isinstance(read.normal_form, Network)
     net = compile_network(read.normal_form, read.columns, case.space)[0]
     pairs = zip(cost.gaps.kinds, net.is_linear.tolist(), strict=True)
-    kinds: tuple[GapCost, ...] = tuple(kind if linear else "unknown" for kind, linear in pairs)
+    kinds: tuple[GapCostKind, ...] = tuple(kind if linear else "unknown" for kind, linear in pairs)
     gaps = GapCosts(cost.gaps.after, kinds, cost.gaps.bends, cost.gaps.least_change)
     return replace(cost, gaps=gaps)
 

@@ -117,7 +117,7 @@ class NearestCounterfactuals:
     proven_count: int = 0
 
 
-GapCost = Literal["straight", "squared", "unknown"]
+GapCostKind = Literal["straight", "squared", "unknown"]
 """What numbers between two values cost: on the straight line, on the parabola, or between what the values cost."""
 
 
@@ -129,7 +129,7 @@ class GapCosts:
     """
 
     after: tuple[BoolArray, ...]
-    kinds: tuple[GapCost, ...]
+    kinds: tuple[GapCostKind, ...]
     bends: tuple[float, ...]
     least_change: float = 0.0
 

@@ -93,11 +93,11 @@ def bound_bend(
         if not all(map(_is_straight, steps)):
             return None
         formulas = [NumberFormula(), NumberFormula(single=True), *list_number_formulas(steps)]
-    columns = np.asarray(seen, dtype=np.float64)
+    outputs = np.asarray(seen, dtype=np.float64)
     for formula in dict.fromkeys(formulas):
-        if agrees_with_formula(formula, numbers, columns) and formula.covers(numbers[[0, -1]]).all():
-            slope = (columns[-1] - columns[0]) / ((numbers[-1] - numbers[0]) or 1.0)
-            size = abs(slope) * np.abs(numbers).max() + np.abs(columns).max() + abs(columns[0] - slope * numbers[0])
+        if agrees_with_formula(formula, numbers, outputs) and formula.covers(numbers[[0, -1]]).all():
+            slope = (outputs[-1] - outputs[0]) / ((numbers[-1] - numbers[0]) or 1.0)
+            size = abs(slope) * np.abs(numbers).max() + np.abs(outputs).max() + abs(outputs[0] - slope * numbers[0])
             unit = 2.0**-24 if single or formula.single else 2.0**-53
             return float(BEND_UNITS * unit * size)
     return None

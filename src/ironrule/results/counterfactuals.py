@@ -239,13 +239,23 @@ class Counterfactuals(JsonDocument, Sequence[Counterfactual]):
 
     def __str__(self) -> str:
         if self.items:
-            note = [] if self.confirmed else ["Not confirmed by the model itself, but by a saved reading of it."]
-            return join_lines([*(f"{place}. {item}" for place, item in enumerate(self.items, 1)), *note])
+            notes = [] if self.confirmed else ["Not confirmed by the model itself, but by a saved reading of it."]
+            notes += [] if self.proven else [f"{self._describe_missing_proof()}{self._describe_stop()}."]
+            return join_lines([*(f"{place}. {item}" for place, item in enumerate(self.items, 1)), *notes])
         if self.proven:
             return "there is no counterfactual"
+        return f"no counterfactual was found{self._describe_stop()}"
+
+    def _describe_missing_proof(self) -> str:
+        """How many are proven to be the nearest, where not all are."""
+        if not self.proven_count:
+            return "Not proven to be the nearest"
+        known = "first is" if self.proven_count == 1 else f"first {self.proven_count} are"
+        return f"Only the {known} proven to be the nearest"
+
+    def _describe_stop(self) -> str:
         stopped = self.statistics.stopped
-        end = f"; the search was stopped early ({escape_controls(stopped)})" if stopped else ""
-        return f"no counterfactual was found{end}"
+        return f"; the search was stopped early ({escape_controls(stopped)})" if stopped else ""
 
     def _repr_html_(self) -> str:
         return render_counterfactuals(self)

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ironrule.arrays import BoolArray, Float64Array, Int64Array
-from ironrule.backends.nearest import GapCost, GapCosts
+from ironrule.backends.nearest import GapCostKind, GapCosts
 from ironrule.backends.network.compile import CompiledNetwork
 from ironrule.backends.network.workspace import OpenCells
 from ironrule.jit import kernel
@@ -53,7 +53,7 @@ class ChangePlaces(NamedTuple):
     joined: BoolArray  # per place, whether numbers lie between it and the next one
     own: Int64Array  # per feature, the instance's own place counted from the first, or -1 where it may not be chosen
     bends: Float64Array  # per feature, how far what the network sees of a number may be from the straight line
-    is_virtual: BoolArray  # per place, whether it is only the begin of the numbers beside the instance's own
+    is_virtual: BoolArray  # per place, whether it only marks where the numbers beside the instance's own begin
 
     def as_open_cells(self) -> OpenCells:
         """The places in the form that bounds of boxes read."""
@@ -108,10 +108,9 @@ class _FeaturePlaces:
     joined: BoolArray
     is_virtual: BoolArray
     own: int  # the place of the instance's own value, or -1
-    own_code: int
     place_by_code: dict[int, int]
 
-    def join(self, codes: Int64Array, kind: GapCost, rounding: float) -> None:
+    def join(self, codes: Int64Array, kind: GapCostKind, rounding: float) -> None:
         """Join the places of some codes and the next ones; lower the edges to what the numbers between them cost."""
         ends = np.array(
             [(self.place_by_code[code], self.place_by_code[code + 1]) for code in codes.tolist()], dtype=np.int64
@@ -216,7 +215,6 @@ def _list_feature_places(
         joined=np.zeros(len(cells), dtype=np.bool_),
         is_virtual=is_virtual,
         own=home,
-        own_code=own,
         place_by_code=place_by_code,
     )
 

@@ -9,8 +9,8 @@ anything cheaper; whenever it ends, the least bound of what is left says what ev
 A counterfactual must not change all the features of an earlier one, so it keeps one of each. Every way to keep one of
 each begins with a part of its own, in which these features stay as they are.
 
-What cannot be cut any more is a part whose features are single values or lie between two neighbouring ones, with every
-unit's side known: it stays open.
+A part stays open where its bound takes a number between two values, and nothing else that could be cut would raise the
+bound by more than a small share of what is missing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ironrule.backends.network.linear_program import (
     list_envelope_turns,
     solve_relaxation,
 )
-from ironrule.backends.network.part_cuts import PART_FEATURE, PART_POINT, PART_STUCK, PART_UNIT
+from ironrule.backends.network.part_cuts import EXACT_SHARE, PART_FEATURE, PART_POINT, PART_STUCK, PART_UNIT
 from ironrule.backends.network.part_queue import PartQueue, Parts
 from ironrule.backends.network.partition import FeasibleCombinations, SubBoxes
 from ironrule.backends.network.workspace import LANES
@@ -46,14 +46,13 @@ BATCH = 128  # parts bounded at a time, where no linear programs are solved
 STEPS = 8  # to better lines and multipliers
 FIRST_STEPS, LAST_STEPS = 2, 2  # the same before and after a linear program
 MAX_UNITS = 400  # of networks whose linear programs are solved
-EXACT_SHARE = 0.002  # of what is missing to the limit: a solution that gains no more by relaxation counts as a point
 MAX_PARTS = 200_000  # for one counterfactual
 PROGRAM_WORK = 10  # parts as which a linear program counts
-MARGIN_TOLERANCE = 1e-6  # of HiGHS
+MARGIN_TOLERANCE = 1e-6  # to which HiGHS keeps rows
 ROUNDING = 1e-9  # of a cost: what is cheaper by no more is not looked for
 MAX_SEEN = 1_000  # counterfactuals that are kept for later answers
-FIRST_CLIMBS = 8  # ways in which that is done to climb to a first counterfactual
 MAX_FIRST_PARTS = 4_096  # ways to keep a feature of every earlier counterfactual
+FIRST_CLIMBS = 8  # of these ways, for which a first counterfactual is sought by ascent
 
 
 @dataclass(slots=True, eq=False)
@@ -69,7 +68,7 @@ class SearchedNet:
 
     @classmethod
     def build(cls, net: CompiledNetwork, places: ChangePlaces, case: Case) -> SearchedNet:
-        """Nothing waits."""
+        """A search with an empty queue."""
         units = int(net.unit_starts[-1])
         queue = PartQueue(Parts.allocate(0, len(case.instance), units))
         uses_programs = are_rectified(net) and units <= MAX_UNITS
@@ -386,7 +385,8 @@ class CheapestNetworkSearch:
         parts, places, net = self.table.parts, one.places, one.net
         for j in sorted(np.flatnonzero(point != self.case.instance).tolist(), key=lambda j: -float(parts[j][point[j]])):
             some = places.codes[places.starts[j] : places.starts[j + 1]]
-            some = some[parts[j][some] < parts[j][point[j]]]
+            is_own = (some == self.case.instance[j]) & (parts[j][some] <= parts[j][point[j]])
+            some = some[is_own | (parts[j][some] < parts[j][point[j]])]
             if not len(some):
                 continue
             tried = np.repeat(point[None, :], len(some), axis=0)
@@ -394,7 +394,9 @@ class CheapestNetworkSearch:
             good = (compute_margins(net, net.cells.locate(tried))[1] > 0.0) & self.case.feasible.admits(tried)
             if good.any():
                 tried = tried[good]
-                point = tried[np.argmin(parts[j][tried[:, j]])]
+                # Of values that cost the same the row's own comes first: a change that is not needed is none.
+                order = np.lexsort((tried[:, j] != self.case.instance[j], parts[j][tried[:, j]]))
+                point = tried[order[0]]
         return point
 
 

@@ -18,8 +18,8 @@ from ironrule.arrays import Float64Array, Int64Array
 from ironrule.backends.network.bound_propagation import collect_input_slopes, trace_back
 from ironrule.backends.network.change_places import ChangePlaces
 from ironrule.backends.network.compile import CompiledNetwork
-from ironrule.backends.network.part_cuts import PART_CLOSED, choose_part_cut, find_mixed_place, look_at_point
-from ironrule.backends.network.part_relaxation import improve_bounds, relax_parts, take_slopes
+from ironrule.backends.network.part_cuts import PART_CLOSED, choose_part_cut, find_mixed_place, propose_point
+from ironrule.backends.network.part_relaxation import apply_line_slopes, improve_relaxation, relax_parts
 from ironrule.backends.network.priced_points import (
     CostWorkspace,
     allocate_cost_workspace,
@@ -31,17 +31,18 @@ from ironrule.backends.network.workspace import LANES, NetworkWorkspace, OpenCel
 from ironrule.backends.parallel import count_cores, run_parallel
 from ironrule.jit import kernel, kernel_helper
 
+MIN_PARTS_PER_THREAD = 16  # with fewer, starting a thread costs more than it saves
 FIRST_STEP, STEP_DECAY = 0.5, 0.8  # how far lines and multipliers move in the first step, and from one to the next
 
 
 class PartBounds(NamedTuple):
     """What was found for each of some parts, one row per part."""
 
-    lower: Float64Array  # what a counterfactual in it costs at least; infinite if it has none below the limit
+    lower: Float64Array  # what its counterfactuals that cost less than the limit cost at least; infinite if it has none
     status: Int64Array
     cuts: Int64Array  # the unit, or the feature and the last place of its first part
     points: Int64Array  # the places of a point that may be a counterfactual
-    sure: Int64Array  # whether it surely is one
+    sure: Int64Array  # 1 if it surely is one, 2 if only the model can say, 0 if it is none
     gaps: Int64Array  # per feature, the place before the number that a stuck part's bound takes; -1 where it is a value
     unit_bounds: Float64Array  # per unit, the bounds of its sum
 
@@ -88,22 +89,22 @@ def bound_parts(
                     workspace.low[unit, lane],
                     workspace.high[unit, lane],
                 )
-        take_slopes(net, workspace, line_slopes, row)
+        apply_line_slopes(net, workspace, line_slopes, row)
         _bound_tightest_margin(net, places, workspace, costs, limit, adds_up)
         step, taken = FIRST_STEP, 0
         while taken < steps and not _are_all_closed(costs, limit):
-            improve_bounds(net, places, workspace, costs, step, limit)
+            improve_relaxation(net, places, workspace, costs, step, limit)
             _bound_margin(net, places, workspace, costs, limit, adds_up)
             _keep_best(costs, workspace, multipliers, row)
             step *= STEP_DECAY
             taken += 1
         if not _are_all_closed(costs, limit):
-            improve_bounds(net, places, workspace, costs, 0.0, limit)  # the sums at the last mixture
+            improve_relaxation(net, places, workspace, costs, 0.0, limit)  # the sums at the last mixture
         for lane in range(min(LANES, count - row)):
             own = row + lane
             lower[own], status[own] = costs.best_lower[lane], PART_CLOSED
             if costs.best_lower[lane] < limit:
-                look_at_point(net, places, workspace, costs, lane, points[own], sure, own)
+                propose_point(net, places, workspace, costs, lane, points[own], sure, own)
                 status[own] = choose_part_cut(net, places, workspace, costs, lane, limit, cuts[own])
                 for j in range(lows.shape[1]):
                     gaps[own, j] = -1
@@ -214,9 +215,6 @@ def _bound_margin(
             find_lower_bound(net, places, workspace, costs, lane)
         else:
             find_lower_bound_of_largest(net, places, workspace, costs, lane, limit)
-
-
-MIN_PARTS_PER_THREAD = 16  # parts that are not worth a second thread
 
 
 def bound_parts_on_cores(

@@ -26,7 +26,7 @@ from ironrule.jit import kernel_helper
 # point for the model to decide; nothing left to cut but numbers between two values.
 PART_CLOSED, PART_UNIT, PART_FEATURE, PART_POINT, PART_STUCK = 0, 1, 2, 3, 4
 UNIT_SHARE = 0.02  # of what is missing to the limit: units that lose less are not fixed before features are cut
-EXACT_SHARE = 0.002  # the same where the bound is nearly what a number between two values costs
+EXACT_SHARE = 0.002  # of what is missing to the limit: smaller losses are not worth a cut
 
 
 @kernel_helper
@@ -133,7 +133,7 @@ def _move_cut(places: ChangePlaces, start: int, first: int, last: int, middle: i
 
 
 @kernel_helper
-def look_at_point(
+def propose_point(
     net: CompiledNetwork,
     places: ChangePlaces,
     workspace: NetworkWorkspace,

@@ -1,4 +1,4 @@
-"""Parts of a network's box that wait to be bounded, by the least that a counterfactual in them costs."""
+"""A priority queue of parts of a network's box, the one with the least bound first."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PartQueue:
     parts: Parts
     heap: list[tuple[float, int, int]] = field(default_factory=list)  # bound, order of arrival, row
     free: list[int] = field(default_factory=list)
-    count: int = 0
+    pushed: int = 0  # parts with the same bound are taken in this order
 
     @property
     def bound(self) -> float:
@@ -55,7 +55,7 @@ class PartQueue:
         return self.heap[0][0] if self.heap else math.inf
 
     def push(self, part: Parts) -> None:
-        """Let a part wait."""
+        """Add a part, given as one row."""
         if not self.free:
             rows = len(self.parts.bound)
             more = Parts.allocate(max(rows, 64), self.parts.low.shape[1], self.parts.phases.shape[1])
@@ -65,8 +65,8 @@ class PartQueue:
         row = self.free.pop()
         for array, own in zip(self.parts.arrays, part.arrays, strict=True):
             array[row] = own[0]
-        self.count += 1
-        heapq.heappush(self.heap, (float(part.bound[0]), self.count, row))
+        self.pushed += 1
+        heapq.heappush(self.heap, (float(part.bound[0]), self.pushed, row))
 
     def take(self, most: int, limit: float) -> Parts:
         """Take the parts with the least bounds, of those below the limit."""

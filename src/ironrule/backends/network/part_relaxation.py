@@ -158,7 +158,7 @@ def relax_parts(
 
 
 @kernel_helper
-def take_slopes(net: CompiledNetwork, workspace: NetworkWorkspace, slopes: Float64Array, row: int) -> None:
+def apply_line_slopes(net: CompiledNetwork, workspace: NetworkWorkspace, slopes: Float64Array, row: int) -> None:
     """Take given slopes, where they are no NaN, for the lines below rectified units on either side of zero."""
     for k in range(net.widths.shape[0]):
         if net.activations[k] < 1 or net.activations[k] > 2:
@@ -173,7 +173,7 @@ def take_slopes(net: CompiledNetwork, workspace: NetworkWorkspace, slopes: Float
 
 
 @kernel_helper
-def improve_bounds(
+def improve_relaxation(
     net: CompiledNetwork,
     places: ChangePlaces,
     workspace: NetworkWorkspace,
@@ -208,7 +208,7 @@ def improve_bounds(
         price, missing = costs.price[lane], limit - costs.lower[lane]
         if not (violated[lane] > 0.0 and np.isfinite(missing) and missing > 0.0):
             continue
-        reach = step * missing / price if price > 0.0 else 2.0 * costs.excess[lane]
+        reach = step * missing / price if price > 0.0 else 2.0 * max(0.0, costs.excess[lane])
         length = reach / violated[lane]
         for unit in range(workspace.multipliers.shape[0]):
             phase = costs.phases[unit, lane]

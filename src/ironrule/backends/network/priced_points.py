@@ -27,7 +27,7 @@ from ironrule.backends.network.compile import CompiledNetwork
 from ironrule.backends.network.workspace import LANES, NetworkWorkspace
 from ironrule.jit import kernel_helper
 
-PIECES = 8  # prices tried for one bound
+MAX_PRICES = 8  # prices tried for one bound
 SHORT_RANGE = 6  # places that are looked at one by one
 HALVINGS = 40  # of a limit on the largest cost of a feature
 
@@ -175,7 +175,7 @@ def maximize_below_limit(
         return float(bound)
     price_part(net, places, workspace, costs, lane, 1.0, 0.0)
     low_cost, low_gain = costs.cost_at[lane], costs.gain_at[lane]
-    for _ in range(PIECES):
+    for _ in range(MAX_PRICES):
         if most_cost <= low_cost or most_gain <= low_gain:
             break
         price = (most_gain - low_gain) / (most_cost - low_cost)
@@ -229,7 +229,7 @@ def find_lower_bound(
     if total + cheap_gain > 0.0:
         _copy_point(costs, lane, costs.good)
         return
-    for _ in range(PIECES):
+    for _ in range(MAX_PRICES):
         if good_gain <= cheap_gain or good_cost <= cheap_cost:
             break
         price = (good_cost - cheap_cost) / (good_gain - cheap_gain)
@@ -254,7 +254,7 @@ def find_lower_bound(
 
 
 @kernel_helper
-def _reach(
+def _maximize_below_largest(
     net: CompiledNetwork,
     places: ChangePlaces,
     workspace: NetworkWorkspace,
@@ -317,8 +317,6 @@ def _find_cheap_range(
             else:
                 left = middle + 1
         low = left
-        if left >= own > last or (left > last):
-            low = last + 1
     if last > own:
         left, right = max(first, own + 1), last + 1
         while left < right:
@@ -354,7 +352,7 @@ def find_lower_bound_of_largest(
     total = workspace.total[lane]
     costs.share[lane], costs.price[lane] = 1.0, 0.0
     low, high = 0.0, limit
-    largest = total + _reach(net, places, workspace, costs, lane, high)
+    largest = total + _maximize_below_largest(net, places, workspace, costs, lane, high)
     if largest <= 0.0:
         costs.lower[lane] = np.inf
         price_part(net, places, workspace, costs, lane, 0.0, 1.0)
@@ -362,7 +360,7 @@ def find_lower_bound_of_largest(
         _copy_point(costs, lane, costs.cheap)
         return
     _copy_point(costs, lane, costs.good)
-    most = total + _reach(net, places, workspace, costs, lane, low)
+    most = total + _maximize_below_largest(net, places, workspace, costs, lane, low)
     costs.excess[lane] = most
     if most > 0.0:
         _copy_point(costs, lane, costs.cheap)
@@ -372,7 +370,7 @@ def find_lower_bound_of_largest(
         middle = 0.5 * (low + high)
         if middle <= low or middle >= high or high - low <= 1e-9 * high:
             break
-        if total + _reach(net, places, workspace, costs, lane, middle) <= 0.0:
+        if total + _maximize_below_largest(net, places, workspace, costs, lane, middle) <= 0.0:
             low = middle
         else:
             high = middle

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ironrule.arrays import BoolArray
-from ironrule.backends.nearest import GapCost, GapCosts
+from ironrule.backends.nearest import GapCostKind, GapCosts
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.costs.row_cost import RowCost
 from ironrule.model.normal_form.network import Network
@@ -25,7 +25,7 @@ def build_gap_costs(
     context: ExplainerContext, tabulated_model: TabulatedModel, row_cost: RowCost, after: Sequence[BoolArray]
 ) -> GapCosts:
     """What is known of the numbers behind some codes of every feature, if they are seen by a single model."""
-    kinds, bends = list[GapCost](), list[float]()
+    kinds, bends = list[GapCostKind](), list[float]()
     for j, gaps in enumerate(after):
         bend = _bound_feature_bend(context, tabulated_model, row_cost, j) if gaps.any() else None
         kinds.append("unknown" if bend is None else row_cost.find_gap_cost(j))

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ironrule.arrays import AnyArray, BoolArray, Float64Array, Int64Array
-from ironrule.backends.nearest import GapCost
+from ironrule.backends.nearest import GapCostKind
 from ironrule.errors import InputError, describe_value
 from ironrule.explain.context import ExplainerContext
 from ironrule.oracles.protocol import Case
@@ -115,7 +115,7 @@ class RowCost:
         """What the least change of a feature costs at least."""
         return 1.0 if self.cost.norm == "fewest" else self.cost.per_change
 
-    def find_gap_cost(self, j: int) -> GapCost:
+    def find_gap_cost(self, j: int) -> GapCostKind:
         """What numbers between two neighbouring values of a feature cost, where a network sees them in a line."""
         if self.features[j].seen is not None:
             return "unknown"
