@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -190,3 +191,30 @@ def test_rows_at_the_threshold_are_asked_about() -> None:
     assert answer.proven
     assert [item.values["a"] for item in answer] == [3]
     assert list_changed(answer) == [{"a"}]
+
+
+def test_a_change_that_costs_nothing_is_made_only_where_it_is_needed() -> None:
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(
+        {"age": rng.integers(1, 9, 60), "debt": rng.integers(0, 7, 60), "income": rng.integers(0, 9, 60)}
+    )
+    labels = data["income"] + data["age"] > 8 + data["debt"]
+    model = MLPClassifier((6,), solver="lbfgs", max_iter=4_000, random_state=0).fit(data, labels)
+    explainer = Explainer(model, data, desired=True)
+    row = int(np.flatnonzero(~explainer.outcomes)[0])
+    cost = Cost("l1", prices=dict.fromkeys(data.columns, 0.0))
+    found = explainer.counterfactuals(row, k=2, cost=cost, progress=False)
+    assert found.proven
+    for one in found:
+        values = dict(one.values)
+        for change in one.changes:  # with any of them undone it is none
+            undone = pd.DataFrame([values | {change.feature: data[change.feature][row]}])[list(data.columns)]
+            assert not model.predict(undone)[0]
+
+
+def test_what_is_printed_says_what_is_not_proven() -> None:
+    found = Explainer(lambda rows: rows["income"] > 3, pd.DataFrame({"income": range(8)})).counterfactuals(0, k=1)
+    assert str(found).splitlines()[-1] == "Not proven to be the nearest."
+    partly = replace(found, items=found.items * 2, partly_proven=1)
+    assert str(partly).splitlines()[-1] == "Only the first is proven to be the nearest."
+    assert "proven" not in str(replace(found, proven=True))
