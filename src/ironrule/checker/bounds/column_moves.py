@@ -37,15 +37,27 @@ CHORD_SAMPLES = 6  # of a parabola, where points stand for it
 
 
 class ChangeCosts(NamedTuple):
-    """What changes of a row cost, atom by atom and along numbers. ``moved`` has for every feature and ordered code what
-    a change to it costs, the row's own included as if it were a change; its distance, where parts are ``squared``.
-    ``errors``: for features whose columns are straight, how far off the line they may be.
+    """What changes of a row cost, atom by atom and along numbers. ``moved`` has for every feature and ordered code how
+    far away it is; a change costs ``each`` and the distance divided by ``unit``, or the distance squared. ``errors``: for
+    features whose columns are straight, how far off the line they may be.
     """
 
     atoms: tuple[FeatureAtoms, ...]
     moved: tuple[Float64Array, ...]
     squared: bool
+    each: float
+    unit: float
     errors: Mapping[int, float]
+
+    def price(self, distances: Float64Array) -> Float64Array:
+        """What changes by these distances cost."""
+        return distances**2 if self.squared else self.each + distances / self.unit
+
+    def find_reach(self, limit: float) -> float:
+        """How far a change may go at the most that costs less than a limit; negative where none may."""
+        if self.squared:
+            return float(np.sqrt(limit)) * (1.0 + CLIP_MARGIN)
+        return (limit - self.each) * self.unit * (1.0 + CLIP_MARGIN) + CLIP_MARGIN * self.unit * limit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +66,7 @@ class Segments:
     each side of the row's number, from ``near`` to ``far``, with columns and distances.
     """
 
-    squared: bool
+    costs: ChangeCosts
     own: tuple[BoolArray, float]
     missing: tuple[BoolArray, float, float]
     there: BoolArray  # per piece and side
@@ -69,17 +81,14 @@ class Segments:
             best = np.maximum(best, np.where(allowed[:, None], slopes * value - prices * cost, -np.inf))
         for side in range(2):
             ends = [
-                slopes * self.columns[:, side, end, None] - prices * self._price(self.distances[:, side, end, None])
+                slopes * self.columns[:, side, end, None] - prices * self.costs.price(self.distances[:, side, end, None])
                 for end in range(2)
             ]
             most = np.maximum(*ends)
-            if self.squared:
+            if self.costs.squared:
                 most = np.maximum(most, self._find_vertex(side, slopes, prices))
             best = np.maximum(best, np.where(self.there[:, side, None], most, -np.inf))
         return np.asarray(best)
-
-    def _price(self, distances: Float64Array) -> Float64Array:
-        return distances**2 if self.squared else distances
 
     def _find_vertex(self, side: int, slopes: Float64Array, prices: Float64Array) -> Float64Array:
         (near_x, far_x), (near, far) = (
@@ -96,7 +105,7 @@ class Segments:
         """Some of the pieces."""
         own, missing = (self.own[0][rows], self.own[1]), (self.missing[0][rows], *self.missing[1:])
         return Segments(
-            self.squared,
+            self.costs,
             own=own,
             missing=missing,
             there=self.there[rows],
@@ -115,12 +124,12 @@ class Segments:
         if self.missing[0][row]:
             found.append((self.missing[1], self.missing[2]))
         for side in np.flatnonzero(self.there[row]).tolist():
-            shares = np.linspace(0.0, 1.0, CHORD_SAMPLES if self.squared else 2)
+            shares = np.linspace(0.0, 1.0, CHORD_SAMPLES if self.costs.squared else 2)
             columns, distances = (
                 one[row, side, 0] + shares * (one[row, side, 1] - one[row, side, 0])
                 for one in (self.columns, self.distances)
             )
-            found += zip(columns.tolist(), self._price(distances).tolist(), strict=True)
+            found += zip(columns.tolist(), self.costs.price(distances).tolist(), strict=True)
         return found
 
     def measure_cost(self, row: int, column: float) -> float:
@@ -132,7 +141,7 @@ class Segments:
             ends, away = self.columns[row, side], self.distances[row, side]
             share = (column - ends[0]) / (ends[1] - ends[0]) if ends[1] != ends[0] else 0.0
             if -1e-6 <= share <= 1.0 + 1e-6:
-                found.append(float(self._price(away[0] + share * (away[1] - away[0]))))
+                found.append(float(self.costs.price(away[0] + share * (away[1] - away[0]))))
         return min(found, default=0.0)
 
 
@@ -144,7 +153,7 @@ class StraightColumn:
     values: Float64Array  # per code
     moved: Float64Array  # per ordered code
     atoms: FeatureAtoms
-    squared: bool
+    costs: ChangeCosts
     error: float
 
     @classmethod
@@ -153,7 +162,7 @@ class StraightColumn:
         if feature not in costs.errors:
             return None
         column = cls(
-            feature, values, costs.moved[feature], costs.atoms[feature], costs.squared, error=costs.errors[feature]
+            feature, values, costs.moved[feature], costs.atoms[feature], costs, error=costs.errors[feature]
         )
         return column if column._is_straight() else None
 
@@ -187,15 +196,17 @@ class StraightColumn:
             reach, away = np.ptp(self.values[known]), float(self.moved[known].max())
             if len(known) < 2 or not reach > 0 or not away > 0:
                 continue
+            top = min(max(self.costs.find_reach(limit), 1e-9 * away), away)
             if own >= count:
                 apart = float(np.abs(self.values[known] - self.values[own]).max())
-                found += (max(apart, 1e-9 * reach) / (away**2 if self.squared else away) / TOUCHES).tolist()
-            elif self.squared:
-                top = min(np.sqrt(limit), away)
+                found += (max(apart, 1e-9 * reach) / float(self.costs.price(np.array(away))) / TOUCHES).tolist()
+            elif self.costs.squared:
                 found += (reach / away / (2.0 * top) * TOUCHES).tolist()
+            elif self.costs.each > 0.0:
+                found += (reach / away * top / float(self.costs.price(np.array(top))) * TOUCHES).tolist()
+                found += (reach / away * top / float(self.costs.price(np.array(top))) / TOUCHES).tolist()
             else:
-                rate = reach / (away - self.moved[own])
-                found += (rate / (TOUCHES if self.moved[own] > 0 else TOUCHES[:1])).tolist()
+                found.append(reach / away * self.costs.unit)
         rates = np.unique(np.array(found or [1.0]))[::-1]
         return np.array([8.0 * rates[0], *rates, 0.5 * rates[-1], 0.0])
 
@@ -226,8 +237,7 @@ class StraightColumn:
             codes[~there] = own
         columns, distances = self.values[codes], self.moved[codes]
         if np.isfinite(limit):
-            top = np.sqrt(limit) if self.squared else limit
-            top = top * (1.0 + CLIP_MARGIN)
+            top = self.costs.find_reach(limit)
             near, far = distances[:, :, 0], distances[:, :, 1]
             there &= near <= top
             cut = there & (far > top)
@@ -235,7 +245,7 @@ class StraightColumn:
             columns[:, :, 1] = columns[:, :, 0] + share * (columns[:, :, 1] - columns[:, :, 0])
             distances[:, :, 1] = np.where(cut, top, far)
         return Segments(
-            self.squared,
+            self.costs,
             own=(own_inside, float(self.values[own])),
             missing=(missing_inside, missing, missing_cost),
             there=there,

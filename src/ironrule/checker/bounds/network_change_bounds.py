@@ -485,19 +485,20 @@ class NetworkChangeBounds:
             return gain + float(shares[int(segments.own[0][row])]), ordered - 1
         if own >= ordered:
             return gain, -1
-        starts = column.values[np.where(atoms.is_gap, atoms.begins, atoms.cheapest)[:ordered]]
-        starts[own] = column.values[atoms.own_code]
+        codes = np.where(atoms.is_gap, atoms.begins, atoms.cheapest)[:ordered]
+        codes[own] = atoms.own_code
+        starts = column.values[codes]
         sign = 1.0 if starts[-1] >= starts[0] else -1.0
         where = max(int(np.searchsorted(sign * starts, sign * at + 1e-12, side="right")) - 1, 0)
         if not atoms.is_gap[where] and where != own and where + 1 < ordered:
             apart = abs(starts[where + 1] - starts[where])
             off = min(abs(at - starts[where]), abs(starts[where + 1] - at))
             if not atoms.is_gap[where + 1] and off > 1e-6 * max(apart, 1e-300):  # between single values
-                weight = np.abs(self.bounds.network.first.single.weights[place]).sum()
-                return gain + 0.1 * weight * off, where
+                steps = np.abs(np.diff(column.costs.price(column.moved[[*codes[where : where + 2]]])))
+                return gain + 0.5 * price * float(steps[0]) * off / apart, where
         up = points[:, 0][shares > 1e-6] * sign > sign * column.values[atoms.own_code] + 1e-12
         down = points[:, 0][shares > 1e-6] * sign < sign * column.values[atoms.own_code] - 1e-12
-        if segments.squared and not (up.any() and down.any()):
+        if segments.costs.squared and not (up.any() and down.any()):
             return gain, where
         return gain, own if up.any() else own - 1
 

@@ -262,7 +262,7 @@ def build_problem(
     gaps = {j: find_gaps(feature) for j, feature in enumerate(space.features) if is_interval_feature(feature)}
     _require_plain_constraints(restrictions, space, row, gaps)
     atoms, code_costs, own_costs = list[FeatureAtoms](), list[Float64Array](), list[Float64Array]()
-    moved, squared = list[Float64Array](), prices.claim.norm == "l2"
+    moved = list[Float64Array]()
     must_change = np.zeros(len(space.features), dtype=np.bool_)
     in_groups = {j for predicate in tied for j in predicate.columns}
     for j, feature in enumerate(space.features):
@@ -293,8 +293,7 @@ def build_problem(
         own_costs.append(costs)
         beside = np.minimum(gap_costs, np.concatenate([[np.inf], gap_costs[:-1]]))
         code_costs.append(np.minimum(costs, beside))
-        known = distances[: len(feature.values)]
-        moved.append(known if squared else prices.build_parts(known, np.True_))
+        moved.append(distances[: len(feature.values)])
     even = {j for j, one in enumerate(prices.features) if one.places is None and one.feature.numeric and one.feature.naturally_ordered}
     return CheaperChangeProblem(
         atoms=tuple(atoms),
@@ -304,7 +303,7 @@ def build_problem(
                 row,
                 code_costs,
                 own_costs,
-                moves=(tuple(atoms), tuple(moved), squared, {j: e for j, e in model.straight.items() if j in even}),
+                moves=(tuple(atoms), tuple(moved), *prices.describe_parts(), {j: model.straight[j] for j in even & set(model.straight)}),
             )
             for model in models
         ),
