@@ -28,7 +28,7 @@ from ironrule.checker.bounds.bound_propagation import LinearRelaxation
 from ironrule.checker.readers.network_form import NetworkLayer
 
 BREAKING_PRICE = 1e3  # of breaking sides and limit, in margins
-LEAST_GAIN = 1e-9
+IDLE_SHARE = 1e-4  # of what a unit off its activation may add, where the dual says that it gains nothing now
 
 
 class FeaturePoints(NamedTuple):
@@ -162,6 +162,7 @@ def propose_multipliers(
         sides[depth][unit] = layers[depth].sides[unit] * duals[row_number]
     gains, place = np.zeros(sum(units)), 0
     for depth, one in enumerate(layers):
+        weights = layers[depth + 1].layer.weights if depth + 1 < len(layers) else factors.T
         for rank, unit in enumerate(np.flatnonzero(one.crossing).tolist()):
             if one.layer.activation.kind in ("relu", "leaky"):
                 steep, flat, least = duals[above[place]], duals[below[place]], _find_least_slope(one.layer)
@@ -169,7 +170,8 @@ def propose_multipliers(
                     slopes[depth][unit] = np.clip((steep + least * flat) / (steep + flat), least, 1.0)
                 at = found.x[sums[depth] + unit]
                 true = max(at, least * at)
-                gains[sums[depth] - starts[-1] + unit] = duals[chords[place]] * (found.x[outputs[depth] + rank] - true)
+                off, heavy = found.x[outputs[depth] + rank] - true, np.abs(weights[unit]).sum()
+                gains[sums[depth] - starts[-1] + unit] = duals[chords[place]] * off + IDLE_SHARE * heavy * abs(off)
             place += 1
     return Multipliers(
         margins=duals[margin_rows],
