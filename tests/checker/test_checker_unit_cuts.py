@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import math
-import warnings
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
-from change_examples import rewrite, write_changes
 from hypothesis import given, settings, strategies as st
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from ironrule import Checker, Cost, Explainer
+from ironrule.checker.bounds.bound_propagation import RelaxedNetwork
+from ironrule.checker.bounds.change_bounds import ChangePieces
+from ironrule.checker.bounds.column_moves import ChangeCosts
 from ironrule.checker.bounds.multiplier_programs import Multipliers
 from ironrule.checker.bounds.network_bounds import prepare_network_bounds
 from ironrule.checker.bounds.network_change_bounds import NetworkChangeBounds
 from ironrule.checker.bounds.pieces import Pieces
-from ironrule.checker.bounds.bound_propagation import RelaxedNetwork
-from ironrule.checker.bounds.change_bounds import ChangePieces
-from ironrule.checker.bounds.column_moves import ChangeCosts
 from ironrule.checker.changes.atoms import CHANGES, STAYS, UNDECIDED, FeatureAtoms
 from ironrule.checker.preprocessing import EstimatorColumn
 from ironrule.checker.readers.network_form import ActivationFunction, NetworkForm, NetworkLayer, NetworkMargin
@@ -41,20 +34,28 @@ class RandomPiece:
         sizes = [self.width, *rng.integers(1, 5, size=int(rng.integers(1, 3))), int(rng.integers(1, 3))]
         kinds = [ActivationFunction("relu"), ActivationFunction("leaky", 0.25), ActivationFunction("tanh")]
         layers = []
-        for place, (before, after) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+        for place, (before, after) in enumerate(pairwise(sizes)):
             last = place + 2 == len(sizes)
             activation = ActivationFunction() if last else kinds[int(rng.choice(3, p=[0.5, 0.3, 0.2]))]
             layers.append(NetworkLayer(rng.normal(size=(before, after)), rng.normal(size=after) / 2, activation))
         count = int(rng.integers(1, 3))
         margins = tuple(NetworkMargin(rng.normal(size=sizes[-1]), float(rng.normal())) for _ in range(count))
         self.form = NetworkForm(tuple(layers), (margins,))
-        self.numbers = [np.sort(rng.choice(np.arange(21), size=int(rng.integers(2, 6)), replace=False) / 4.0) for _ in range(self.width)]
+        self.numbers = [
+            np.sort(rng.choice(np.arange(21), size=int(rng.integers(2, 6)), replace=False) / 4.0)
+            for _ in range(self.width)
+        ]
         self.slopes = rng.choice([-1.0, 0.5, 2.0], size=self.width)
         self.missing = rng.random(self.width) < 0.3
-        self.own = np.array([int(rng.integers(0, len(one) + gone)) for one, gone in zip(self.numbers, self.missing)])
+        self.own = np.array(
+            [int(rng.integers(0, len(one) + gone)) for one, gone in zip(self.numbers, self.missing, strict=True)]
+        )
         self.prices = rng.choice([0.5, 1.0, 3.0], size=(self.width, 2))
         self.straight = rng.random(self.width) < 0.8
-        self.squared, self.each = self.norm == "l2", {"fewest": 1.0, "l1": float(rng.choice([0.0, 0.2]))}.get(self.norm, 0.0)
+        self.squared, self.each = (
+            self.norm == "l2",
+            {"fewest": 1.0, "l1": float(rng.choice([0.0, 0.2]))}.get(self.norm, 0.0),
+        )
         self.unit = 40.0 if self.norm == "fewest" else 1.0
         self.limit = float(rng.uniform(0.2, 4.0))
 
@@ -76,18 +77,34 @@ class RandomPiece:
             away = self.measure(j, numbers)
             costs = self.price(away, np.arange(len(numbers)) != self.own[j])
             if self.missing[j]:
-                costs = np.append(costs, self.price(np.array(self.prices[j].max()), True) * (self.own[j] < len(numbers)))
+                costs = np.append(
+                    costs, self.price(np.array(self.prices[j].max()), True) * (self.own[j] < len(numbers))
+                )
             ends = self.price(np.minimum(away[:-1], away[1:]), True)
             gap_costs = np.full(len(costs), np.inf)
             gap_costs[: len(ends)] = ends
-            one = FeatureAtoms.build(int(self.own[j]), costs, np.arange(len(costs)), gap_costs, ordered_codes=len(numbers), keeps_codes_apart=True)
+            one = FeatureAtoms.build(
+                int(self.own[j]),
+                costs,
+                np.arange(len(costs)),
+                gap_costs,
+                ordered_codes=len(numbers),
+                keeps_codes_apart=True,
+            )
             atoms.append(one)
             moved.append(away)
             beside = np.minimum(gap_costs, np.concatenate([[np.inf], gap_costs[:-1]]))
             codes.append((np.minimum(costs, beside), costs))
             values = self.slopes[j] * numbers + 0.5
             columns.append(EstimatorColumn(j, np.append(values, -1.25) if self.missing[j] else values))
-        moves = ChangeCosts(tuple(atoms), tuple(moved), self.squared, self.each, self.unit, {j: 1e-12 for j in np.flatnonzero(self.straight).tolist()})
+        moves = ChangeCosts(
+            tuple(atoms),
+            tuple(moved),
+            self.squared,
+            self.each,
+            self.unit,
+            dict.fromkeys(np.flatnonzero(self.straight).tolist(), 1e-12),
+        )
         bounds = prepare_network_bounds(self.form, columns, [len(one[1]) for one in codes])
         found = NetworkChangeBounds.build(bounds, self.own, [one[0] for one in codes], [one[1] for one in codes], moves)
         low, high, status = (np.zeros((1, self.width), dtype=np.intp) for _ in range(3))
@@ -121,7 +138,9 @@ class RandomPiece:
         left = self.limit - paid if adds_up else np.full(1, np.inf)
         limit = self.limit if adds_up else np.inf
         rows = np.zeros((1, self.width), dtype=np.int32)
-        return found, ChangePieces(Pieces(sets, rows), undecided, used, left, limit, self.limit, low, high, status, self.sides)
+        return found, ChangePieces(
+            Pieces(sets, rows), undecided, used, left, limit, self.limit, low, high, status, self.sides
+        )
 
     def draw_points(self, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Columns of points of the piece that can be paid, and what they cost."""
@@ -191,7 +210,9 @@ def compare_with_points(seed: int, rounds: int = 4, flip: float = 1.0, shift: fl
             one = Multipliers(
                 weights, price, [flip * own for own in extra], slopes, shares=[], unit_gains=np.zeros(0), value=0.0
             )
-            top, _ = found.bound_at_multipliers([one], np.zeros(1, dtype=np.intp), relaxed, taken, found.bounds.alternatives[0])
+            top, _ = found.bound_at_multipliers(
+                [one], np.zeros(1, dtype=np.intp), relaxed, taken, found.bounds.alternatives[0]
+            )
             left = price * (piece.limit - costs) if price else 0.0
             value = margins @ weights + sums @ np.concatenate(extra) + left
             knapsack = value - left  # the other bound counts the limit without a price

@@ -77,7 +77,6 @@ class ColumnwisePreprocessing:
         _follow_columns(self.steps, [{place} for place in range(width)], unordered)
         return unordered
 
-
     def find_bent_columns(self, width: int) -> set[int]:
         """The columns of the user's table, by position, that may reach a step which does not map their numbers by an
         affine function but for rounding, or several such steps.

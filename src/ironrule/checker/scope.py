@@ -84,8 +84,8 @@ class MarginBounds(Protocol):
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelWithBounds:
     """One model as it is asked, what bounds its margins, and who read it. ``gaps``, where the claims are about whole
-    intervals: for features in sums or networks, between which values there are further numbers; ``straight``: those that
-    a network sees as lines, and how far off these it may see a number.
+    intervals: for features in sums or networks, between which values there are further numbers; ``straight``: those
+    that a network sees as lines, and how far off these it may see a number.
     """
 
     user_model: PointClassifier

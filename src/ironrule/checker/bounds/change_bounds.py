@@ -93,9 +93,9 @@ NO_CUT = (-1, -1, -1)
 
 
 class ChangeAnswer(NamedTuple):
-    """Which pieces surely hold no desired point that can be paid; and for the choice of where to cut what each undecided
-    feature may gain, and for some pieces the cut itself: the unit that is to be given a side, or else the feature and
-    the atom after which it is to be cut.
+    """Which pieces surely hold no desired point that can be paid; and for the choice of where to cut what each
+    undecided feature may gain, and for some pieces the cut itself: the unit that is to be given a side, or else the
+    feature and the atom after which it is to be cut.
     """
 
     closed: BoolArray

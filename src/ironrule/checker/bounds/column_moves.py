@@ -13,7 +13,7 @@ tangents h(r) + r k, with h(r) the largest (x - r k) in the piece.
 **Straight columns.** The column of a scaled number is an affine function of the number but for rounding, and so is its
 distance on each side of the row's own number. Then a range of numbers, with all that lies between the values of the
 domain, is at most two segments and the row's own value, whatever the number of values in it: from the row's number, or
-the nearer end of the range, to the farther end, cut where it costs more than the limit. Squared distances are convex, so
+the nearer end of the range, to the farther end, cut where it costs more than the limit. Squared distances are convex:
 along a segment the largest (x - p d^2) is at an end or at the vertex of a parabola. Values that are in no atom are let
 in, which makes bounds larger and no more. What rounding moves a column away from the segment is added as an error.
 
@@ -38,8 +38,8 @@ CHORD_SAMPLES = 6  # of a parabola, where points stand for it
 
 class ChangeCosts(NamedTuple):
     """What changes of a row cost, atom by atom and along numbers. ``moved`` has for every feature and ordered code how
-    far away it is; a change costs ``each`` and the distance divided by ``unit``, or the distance squared. ``errors``: for
-    features whose columns are straight, how far off the line they may be.
+    far away it is; a change costs ``each`` and the distance divided by ``unit``, or the distance squared. ``errors``:
+    for features whose columns are straight, how far off the line they may be.
     """
 
     atoms: tuple[FeatureAtoms, ...]
@@ -81,7 +81,8 @@ class Segments:
             best = np.maximum(best, np.where(allowed[:, None], slopes * value - prices * cost, -np.inf))
         for side in range(2):
             ends = [
-                slopes * self.columns[:, side, end, None] - prices * self.costs.price(self.distances[:, side, end, None])
+                slopes * self.columns[:, side, end, None]
+                - prices * self.costs.price(self.distances[:, side, end, None])
                 for end in range(2)
             ]
             most = np.maximum(*ends)
@@ -161,9 +162,7 @@ class StraightColumn:
         """The column; None where it is not straight, or its distances are not."""
         if feature not in costs.errors:
             return None
-        column = cls(
-            feature, values, costs.moved[feature], costs.atoms[feature], costs, error=costs.errors[feature]
-        )
+        column = cls(feature, values, costs.moved[feature], costs.atoms[feature], costs, error=costs.errors[feature])
         return column if column._is_straight() else None
 
     def _is_straight(self) -> bool:
@@ -282,4 +281,4 @@ class ListedFeature:
         """Per piece the largest of what an atom adds - price * what it costs."""
         adds = factors @ self.vectors.T
         most = np.maximum(adds[:, self.places[0]], adds[:, self.places[1]])
-        return np.where(inside, most - prices[:, None] * self.atoms.costs, -np.inf).max(axis=1)
+        return np.asarray(np.where(inside, most - prices[:, None] * self.atoms.costs, -np.inf).max(axis=1))

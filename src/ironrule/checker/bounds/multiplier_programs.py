@@ -3,17 +3,17 @@
 In a piece every unit's activation lies between lines, every feature's column and cost in the hull of a few points, and
 some units have a side: their sum is not below zero, or not above. That is a linear program (the triangle relaxation;
 Ehlers, "Formal Verification of Piece-Wise Linear Feed-Forward Neural Networks", ATVA 2017): how large can the smallest
-margin be for a cost within the limit? Its dual says how to weigh the margins, the sides and the cost, and which lines to
-take below units of either sign (Salman et al., "A Convex Relaxation Barrier to Tight Robustness Verification", NeurIPS
-2019; Wang et al., "Beta-CROWN", NeurIPS 2021). A variable that may break sides and limit at a high price keeps it
+margin be for a cost within the limit? Its dual says how to weigh the margins, the sides and the cost, and which lines
+to take below units of either sign (Salman et al., "A Convex Relaxation Barrier to Tight Robustness Verification",
+NeurIPS 2019; Wang et al., "Beta-CROWN", NeurIPS 2021). A variable that may break sides and limit at a high price keeps it
 feasible, so that multipliers are had for empty pieces too.
 
 **Nothing is proven here.** HiGHS works with tolerances, and the points are a few of many. The multipliers are numbers
 that are not negative, slopes between those of the activation: for any such numbers the bound is computed and believed
 elsewhere (:mod:`~ironrule.checker.bounds.network_change_bounds`). Bad ones only prove nothing.
 
-**Where to cut.** The solution breaks the truth where a unit is above its activation, or where a feature is a mixture that
-would cost more than the program pays. What that gains is told by the dual, and the piece is cut where it gains most.
+**Where to cut.** The solution breaks the truth where a unit is above its activation, or where a feature is a mixture
+that would cost more than the program pays. What that gains is told by the dual; the piece is cut where it gains most.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def propose_multipliers(
     """The multipliers of one piece, for margins that are factors times the last outputs plus offsets."""
     from scipy.optimize import linprog
 
-    counts = [len(one.costs) for one in features]
+    counts = [len(points.costs) for points in features]
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(int)
     units = [len(one.layer.bias) for one in layers]
     sums = starts[-1] + np.concatenate([[0], np.cumsum(units)]).astype(int)
@@ -101,8 +101,8 @@ def propose_multipliers(
         row[starts[place] : starts[place + 1]] = 1.0
         program.require_equal(row, 1.0)
     incoming = np.zeros((layers[0].layer.bias.size, program.width))  # what comes into the sums of a layer
-    for place, one in enumerate(features):
-        incoming[:, starts[place] : starts[place + 1]] = one.vectors.T
+    for place, points in enumerate(features):
+        incoming[:, starts[place] : starts[place + 1]] = points.vectors.T
     chords, above, below, side_rows = list[int](), list[int](), list[int](), list[tuple[int, int, int]]()
     values = np.zeros(0)
     for depth, one in enumerate(layers):
@@ -137,7 +137,7 @@ def propose_multipliers(
     cost_row = -1
     if np.isfinite(limit):
         row = np.zeros(program.width)
-        row[: starts[-1]] = np.concatenate([one.costs for one in features])
+        row[: starts[-1]] = np.concatenate([points.costs for points in features])
         row[breaking] = -1.0
         cost_row = program.require_most(row / max(limit, 1e-12), 1.0)
     bounds = np.full((program.width, 2), (-np.inf, np.inf))

@@ -159,7 +159,7 @@ class ChangeSearch:
                 answer = bounds.flag_closed(changes.select(rows).with_sides(here.sides[rows, units]))
                 closed[rows], gains[rows] = answer.closed, answer.gains
                 answer.cuts[:, 0] += np.where(answer.cuts[:, 0] >= 0, start, 0)
-                cuts[rows] = np.where((cuts[rows] >= 0).any(axis=1)[:, None], cuts[rows], answer.cuts)
+                cuts[rows] = np.where(np.any(cuts[rows] >= 0, axis=1, keepdims=True), cuts[rows], answer.cuts)
             start = units.stop
         rows = np.flatnonzero(~closed)
         here, gains, cuts, cheaper = self._settle_points(here.select(rows), gains[rows], cuts[rows])

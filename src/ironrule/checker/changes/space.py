@@ -294,7 +294,11 @@ def build_problem(
         beside = np.minimum(gap_costs, np.concatenate([[np.inf], gap_costs[:-1]]))
         code_costs.append(np.minimum(costs, beside))
         moved.append(distances[: len(feature.values)])
-    even = {j for j, one in enumerate(prices.features) if one.places is None and one.feature.numeric and one.feature.naturally_ordered}
+    even = {
+        j
+        for j, one in enumerate(prices.features)
+        if one.places is None and one.feature.numeric and one.feature.naturally_ordered
+    }
     return CheaperChangeProblem(
         atoms=tuple(atoms),
         bounds=tuple(
@@ -303,7 +307,12 @@ def build_problem(
                 row,
                 code_costs,
                 own_costs,
-                moves=(tuple(atoms), tuple(moved), *prices.describe_parts(), {j: model.straight[j] for j in even & set(model.straight)}),
+                moves=(
+                    tuple(atoms),
+                    tuple(moved),
+                    *prices.describe_parts(),
+                    {j: model.straight[j] for j in even & set(model.straight)},
+                ),
             )
             for model in models
         ),
