@@ -14,8 +14,8 @@ is positive wherever a counterfactual is, but for what rounding takes from the m
 it is below that in the whole piece, the piece is closed (Wang et al., "Beta-CROWN", NeurIPS 2021, for sides; costs are
 treated alike). Multipliers are proposed by :mod:`~ironrule.checker.bounds.multiplier_programs`, one program for each
 piece that plain bounds leave open; whatever they are, the bound holds. What columns can be for what they cost is told
-by :mod:`~ironrule.checker.bounds.piece_columns`, also for the ends between which the units' sums lie: a limit on the cost
-makes them narrower by far than the box does.
+by :mod:`~ironrule.checker.bounds.piece_columns`, also for the ends between which the units' sums lie: a limit on
+the cost makes them narrower by far than the box does.
 """
 
 from __future__ import annotations
