@@ -5,8 +5,8 @@ some units have a side: their sum is not below zero, or not above. That is a lin
 Ehlers, "Formal Verification of Piece-Wise Linear Feed-Forward Neural Networks", ATVA 2017): how large can the smallest
 margin be for a cost within the limit? Its dual says how to weigh the margins, the sides and the cost, and which lines
 to take below units of either sign (Salman et al., "A Convex Relaxation Barrier to Tight Robustness Verification",
-NeurIPS 2019; Wang et al., "Beta-CROWN", NeurIPS 2021). A variable that may break sides and limit at a high price keeps it
-feasible, so that multipliers are had for empty pieces too.
+NeurIPS 2019; Wang et al., "Beta-CROWN", NeurIPS 2021). A variable that may break sides and limit at a high price keeps
+it feasible, so that multipliers are had for empty pieces too.
 
 **Nothing is proven here.** HiGHS works with tolerances, and the points are a few of many. The multipliers are numbers
 that are not negative, slopes between those of the activation: for any such numbers the bound is computed and believed
