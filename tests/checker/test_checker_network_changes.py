@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ironrule import Checker, Cost, Explainer
-from ironrule.checker.bounds.network_change_bounds import ColumnTangents, fill_knapsack
+from ironrule.checker.bounds.piece_columns import ColumnTangents, fill_knapsack
 
 COLUMNS = st.lists(
     st.lists(

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 # per numeric feature, for every value but the last whether numbers lie between it and the next
 GapMasks = dict[int, BoolArray]
 MAX_EXACT_INTEGER = 2**53
+STRAIGHT_ERROR_UNITS = 16.0  # units that a scaled number may be off the line between two others
 
 
 def can_be_interval(feature: CheckerFeature) -> bool:
@@ -115,6 +116,30 @@ def find_network_gaps(columns: EstimatorColumns, space: CheckerSpace) -> GapMask
             found[j] = opened & (steps[0] != 0)
     for formula in space.formulas:
         _require_constant_comparisons(formula, gaps, space)
+    return found
+
+
+def find_straight_columns(columns: EstimatorColumns, space: CheckerSpace, bent: set[int]) -> dict[int, float]:
+    """The intervals of which a single column changes with the number, and that one affinely but for rounding, with how
+    far off it may be at most. ``bent`` are features that may reach a step which is not affine.
+
+    A scaler rounds a number two or three times, each time by half a unit of the type of the column, relatively to the
+    product, the difference or what comes out. The product is no larger than the slope times the number. At both ends of
+    a line values are off as well.
+    """
+    found = dict[int, float]()
+    for j, feature in enumerate(space.features):
+        own = [column.values[: len(feature.values)] for column in columns if column.feature == j]
+        changing = [values for values in own if len(values) > 1 and (values[1:] != values[:-1]).any()]
+        if not is_interval_feature(feature) or j in bent or len(changing) != 1:
+            continue
+        kind, numbers = changing[0].dtype, np.array(feature.values, dtype=np.float64)
+        unit = float(np.finfo(kind).eps) if kind.kind == "f" else float(np.finfo(np.float64).eps)
+        column = to_float64(changing[0])
+        slope = abs(column[-1] - column[0]) / (numbers[-1] - numbers[0])
+        size = float(np.abs(column).max()) + slope * float(np.abs(numbers).max())
+        if np.isfinite(size):
+            found[j] = STRAIGHT_ERROR_UNITS * unit * size
     return found
 
 

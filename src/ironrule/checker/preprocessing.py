@@ -77,6 +77,14 @@ class ColumnwisePreprocessing:
         _follow_columns(self.steps, [{place} for place in range(width)], unordered)
         return unordered
 
+    def find_bent_columns(self, width: int) -> set[int]:
+        """The columns of the user's table, by position, that may reach a step which does not map their numbers by an
+        affine function but for rounding, or several such steps.
+        """
+        bent, scaled = set[int](), [set[int]()]
+        _follow_scales(self.steps, [{place} for place in range(width)], bent, scaled[0])
+        return bent
+
 
 def split_pipeline(model: Any, *, whole_files: bool = False) -> tuple[ColumnwisePreprocessing, Any]:
     """What prepares a table for the final estimator, and that estimator, maybe a PMML file; raises NoReading."""
@@ -157,6 +165,30 @@ def _follow_columns(steps: Iterable[Any], origins: list[set[int]], unordered: di
             for place, reason in _list_unordered_inputs(step, name, len(origins)):
                 unordered |= dict.fromkeys(origins[place], reason)
         if name not in SCALERS | {"Binarizer"}:  # the others may drop columns, or make several of one
+            origins = [together] * max(len(origins), 1)
+
+
+def _follow_scales(steps: Iterable[Any], origins: list[set[int]], bent: set[int], scaled: set[int]) -> None:
+    """Follow columns as :func:`_follow_columns` does; ``scaled`` are those that have met a scaler."""
+    for step in steps:
+        name, together = identify_class("sklearn", step), set[int]().union(*origins)
+        if _is_no_operation(step):
+            continue
+        if getattr(step, "n_features_in_", len(origins)) != len(origins):
+            origins = [together] * step.n_features_in_
+        if name == "ColumnTransformer":
+            for label, part, _ in step.transformers_:
+                places = step._transformer_to_input_indices.get(label, range(len(origins)))
+                _follow_scales([part], [origins[place] for place in places], bent, scaled)
+        elif name in STEP_CONTAINERS:
+            for part in (part for _, part in getattr(step, STEP_CONTAINERS[name])):
+                _follow_scales([part], origins, bent, scaled)
+        elif name in SCALERS and not getattr(step, "clip", False):
+            bent |= together & scaled  # the rounding of one is what the next one makes larger
+            scaled |= together
+        elif not (name in FEATURE_SELECTORS | IMPUTERS or (name == "FunctionTransformer" and step.func is None)):
+            bent |= together
+        if name not in SCALERS:
             origins = [together] * max(len(origins), 1)
 
 

@@ -23,6 +23,7 @@ from ironrule.checker.intervals import (
     can_be_interval,
     find_dominated_gaps,
     find_network_gaps,
+    find_straight_columns,
     require_ordered_intervals,
 )
 from ironrule.checker.preprocessing import split_pipeline, tabulate_columns
@@ -83,13 +84,15 @@ class MarginBounds(Protocol):
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelWithBounds:
     """One model as it is asked, what bounds its margins, and who read it. ``gaps``, where the claims are about whole
-    intervals: for features in sums or networks, between which values there are further numbers.
+    intervals: for features in sums or networks, between which values there are further numbers; ``straight``: those
+    that a network sees as lines, and how far off these it may see a number.
     """
 
     user_model: PointClassifier
     bounds: MarginBounds
     source: ReadingSource
     gaps: Mapping[int, BoolArray] = field(default_factory=dict)
+    straight: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,15 +175,19 @@ class CheckScope:
                 raise
             return self._read_model(model, user_model, whole_files=False)
         gaps: GapMasks = {}
+        straight = dict[int, float]()
         if self.intervals:
             carried, across, space = user_model.column_features, bounds.reaches_across_gaps, self.space
             unordered = preparation.find_unordered_columns(len(carried))
             require_ordered_intervals({carried[column]: reason for column, reason in unordered.items()}, space)
             gaps = find_network_gaps(columns, space) if across else find_dominated_gaps(reading, columns, space)
+            if across and type(final).__name__ not in ("SavedFileForm", "PmmlModel"):
+                bent = {carried[column] for column in preparation.find_bent_columns(len(carried))}
+                straight = find_straight_columns(columns, space, bent)
         is_form = type(final).__name__ == "SavedFileForm"  # of a saved file: it is the model that is asked, too
         if not (is_form or self._agrees_with_model(bounds, user_model)):
             raise NoReading("its reading decides otherwise than the model itself")
-        return ModelWithBounds(user_model, bounds, source, gaps)
+        return ModelWithBounds(user_model, bounds, source, gaps, straight)
 
     def _read_estimator(self, estimator: Any, user_model: UserModel) -> tuple[Reading, ReadingSource]:
         """The checker's own reading, or where it has none the one that is lent."""

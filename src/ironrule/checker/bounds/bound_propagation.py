@@ -61,8 +61,9 @@ most, which a tiny number added to |a| covers. Where a number is too large, noth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -307,6 +308,9 @@ def prepare_network(layers: tuple[NetworkLayer, ...], first: FirstLayer, largest
     return PreparedNetwork(layers, first, tuple(sizes), 4.0 * (terms + LINE_ERROR_UNITS) * ROUNDOFF)
 
 
+FindMost = Callable[[Float64Array], Float64Array]  # per piece and row of factors of the first sums
+
+
 class TracedBounds(NamedTuple):
     """Bounds, and the factors they came from: those of every layer's outputs, and those of the first layer's sums."""
 
@@ -324,16 +328,30 @@ class RelaxedNetwork:
     relaxations: list[LinearRelaxation] = field(default_factory=list)
     # between which the sums of every layer lie
     ends: list[ArrayPair] = field(default_factory=list)
+    # what a linear function of the features can be at most, where more than the block is known of them
+    find_most: FindMost | None = None
 
     @classmethod
-    def build(cls, network: PreparedNetwork, block: PieceBlock) -> RelaxedNetwork:
-        """Bound every layer's sums, and find its lines."""
-        relaxed = cls(network, block)
-        for layer, size in zip(network.layers, network.sizes, strict=True):
+    def build(
+        cls,
+        network: PreparedNetwork,
+        block: PieceBlock,
+        find_most: FindMost | None = None,
+        sides: list[Float64Array] | None = None,
+    ) -> RelaxedNetwork:
+        """Bound every layer's sums, and find its lines. ``sides``, per layer: of units whose sum is known to be not
+        below zero 1, not above it -1. Where a sum cannot have its side, the lower end is above the upper one.
+        """
+        relaxed = cls(network, block, find_most=find_most)
+        for place, (layer, size) in enumerate(zip(network.layers, network.sizes, strict=True)):
             if layer.activation.kind == "identity":  # its lines do not depend on the ends
                 low, high = np.broadcast_to(size, (2, len(block.low), len(size)))
+                low = -low
             else:
                 low, high = relaxed._bound_sums(layer, size)
+            if sides is not None:
+                low = np.where(sides[place] > 0, np.maximum(low, 0.0), low)
+                high = np.where(sides[place] < 0, np.minimum(high, 0.0), high)
             relaxed.relaxations.append(relax_activation(layer.activation, low, high))
             relaxed.ends.append((low, high))
         return relaxed
@@ -346,6 +364,11 @@ class RelaxedNetwork:
         else:
             low, high = self.network.first.bound_sums(self.block)
             low, high = low + layer.bias, high + layer.bias
+            if self.find_most is not None:
+                one = np.eye(len(size))
+                tops = self.find_most(np.broadcast_to(np.concatenate([one, -one]), (len(low), 2 * len(one), len(one))))
+                low = np.fmax(low, layer.bias - tops[:, len(size) :])
+                high = np.fmin(high, layer.bias + tops[:, : len(size)])
         wider = self.network.rounding * (size + UNDERFLOW)  # rounding is directed outwards: down below, up above
         low = np.where(np.isfinite(low), np.maximum(low - wider, -size), -size)
         high = np.where(np.isfinite(high), np.minimum(high + wider, size), size)
@@ -357,9 +380,13 @@ class RelaxedNetwork:
         ends = [(low[rows], high[rows]) for low, high in self.ends]
         return RelaxedNetwork(self.network, self.block.select(rows), relaxations, ends)
 
-    def trace_bounds(self, wanted: Float64Array) -> TracedBounds:
-        """For every piece an upper bound of each row of factors times the outputs of the last layer bounded."""
-        factors, met = np.broadcast_to(wanted, (len(self.block.low), *wanted.shape)), list[Float64Array]()
+    def trace_bounds(self, wanted: Float64Array, added: list[Float64Array] | None = None) -> TracedBounds:
+        """For every piece an upper bound of each row of factors times the outputs of the last layer bounded; of pieces
+        that have factors of their own, in three dimensions, with those. ``added``, per layer: factors of its sums, that
+        many times which is added to what is bounded.
+        """
+        shape = wanted.shape if wanted.ndim == 3 else (len(self.block.low), *wanted.shape)
+        factors, met = np.broadcast_to(wanted, shape), list[Float64Array]()
         total, sizes = np.zeros((2, *factors.shape[:2]))
         # From the last layer to the first: above a line where the factor is positive, below one where it is negative.
         # ``sizes`` adds up what rounding is measured by; it is put on top of the bound at the end.
@@ -370,10 +397,12 @@ class RelaxedNetwork:
             passed = over * relaxation.upper_slope[:, None] + under * relaxation.lower_slope[:, None]
             lines = ((over, relaxation.upper_intercept), (under, relaxation.lower_intercept))
             above, below = ((rows @ starts[:, :, None])[:, :, 0] for rows, starts in lines)
+            if added is not None:
+                passed = passed + added[place][:, None]
             total += above + below + passed @ layer.bias
             sizes += (np.abs(factors) + np.abs(passed) + UNDERFLOW) @ (1.0 + self.network.sizes[place])
             factors = passed @ layer.weights.T if place else passed
-        most = self.network.first.find_maximum(self.block, factors)
+        most = (self.find_most or partial(self.network.first.find_maximum, self.block))(factors)
         return TracedBounds(np.asarray(total + most + self.network.rounding * sizes), met[::-1], factors)
 
 

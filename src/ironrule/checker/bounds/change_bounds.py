@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -67,23 +67,57 @@ class ChangePieces(NamedTuple):
     costs: Float64Array
     left: Float64Array
     limit: float  # that all features together must cost less than; infinite where costs are not added up
+    top: float = np.inf  # that every feature must cost less than
+    low: IntpArray | None = None  # per feature the first atom, the last, and what is known of it
+    high: IntpArray | None = None
+    status: IntpArray | None = None
+    sides: IntpArray | None = None  # of a network's units: 1 where their sum is not below zero, -1 where not above
 
     def select(self, rows: IntpArray | slice) -> ChangePieces:
         """Some of them."""
         pieces = Pieces(self.pieces.sets, self.pieces.rows[rows])
-        return ChangePieces(pieces, self.undecided[rows], self.costs[rows], self.left[rows], self.limit)
+        ranges = [None if one is None else one[rows] for one in (self.low, self.high, self.status, self.sides)]
+        return ChangePieces(
+            pieces, self.undecided[rows], self.costs[rows], self.left[rows], self.limit, self.top, *ranges
+        )
+
+    def with_sides(self, sides: IntpArray) -> ChangePieces:
+        """The same with sides of the units of one network."""
+        return ChangePieces(*self[:-1], sides)
 
     def __len__(self) -> int:
         return len(self.left)
 
 
+NO_CUT = (-1, -1, -1)
+
+
+class ChangeAnswer(NamedTuple):
+    """Which pieces surely hold no desired point that can be paid; and for the choice of where to cut what each
+    undecided feature may gain, and for some pieces the cut itself: the unit that is to be given a side, or else the
+    feature and the atom after which it is to be cut.
+    """
+
+    closed: BoolArray
+    gains: Float64Array
+    cuts: IntpArray
+
+    @classmethod
+    def build(cls, changes: ChangePieces) -> ChangeAnswer:
+        """Of no piece anything is known yet."""
+        cuts = np.full((len(changes), 3), -1, dtype=np.intp)
+        return cls(np.zeros(len(changes), dtype=np.bool_), np.zeros(changes.undecided.shape), cuts)
+
+
 class ChangeBounds(Protocol):
     """What bounds the margins of a reading over such pieces."""
 
-    def flag_closed(self, changes: ChangePieces) -> tuple[BoolArray, Float64Array]:
-        """Which pieces surely hold no desired point that can be paid; and what each undecided feature may gain, for
-        the choice of where to cut.
-        """
+    @property
+    def unit_count(self) -> int:
+        """How many units may be given a side."""
+
+    def flag_closed(self, changes: ChangePieces) -> ChangeAnswer:
+        """What is known of every piece."""
 
     def count_parts(self, changes: ChangePieces, limit: float) -> list[Float64Array]:
         """Per feature and code into how many parts the gap beside the code is to be cut so that these pieces may be
@@ -263,15 +297,16 @@ class SumChangeBounds:
         )
         return cls(bounds, alternatives, tuple(code_costs), tuple(costs))
 
-    def flag_closed(self, changes: ChangePieces) -> tuple[BoolArray, Float64Array]:
+    unit_count: ClassVar[int] = 0
+
+    def flag_closed(self, changes: ChangePieces) -> ChangeAnswer:
         """See :class:`ChangeBounds`."""
-        closed = np.zeros(len(changes), dtype=np.bool_)
-        gains = np.zeros(changes.undecided.shape)
+        answer = ChangeAnswer.build(changes)
         width = max([1, *(part.trees.width for one in self._margins() for part in one.parts)])
         step = max(4, MAX_BLOCK_ENTRIES // width)
         for some in (slice(start, start + step) for start in range(0, len(changes), step)):
-            closed[some], gains[some] = self._flag_block(changes.select(some))
-        return closed, gains
+            answer.closed[some], answer.gains[some] = self._flag_block(changes.select(some))
+        return answer
 
     def _margins(self) -> Iterator[ChangeableMargin]:
         for margins in self.alternatives:

@@ -131,6 +131,12 @@ class ChangePrices:
         each = 1.0 if self.claim.norm == "fewest" else self.claim.per_change
         return np.where(changes, each + distances / self.unit, 0.0)
 
+    def describe_parts(self) -> tuple[bool, float, float]:
+        """Whether parts are squared distances; or else what each change costs, and what divides its distance."""
+        if self.claim.norm == "fewest":
+            return False, 1.0, self.unit
+        return self.claim.norm == "l2", self.claim.per_change if self.claim.norm == "l1" else 0.0, 1.0
+
     def measure_change(self, values: Mapping[str, Any]) -> tuple[int, float]:
         """How many features a changed row changes, and its distance: what people are told of its cost."""
         every = [float(one.measure([values[one.feature.name]])[0]) for one in self.features]

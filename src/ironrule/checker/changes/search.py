@@ -58,18 +58,19 @@ class CheaperChangeProblem(NamedTuple):
 
 
 class ChangeFrontier(NamedTuple):
-    """Pieces: per feature the first and the last atom, and what is known of it."""
+    """Pieces: per feature the first and the last atom, and what is known of it; and sides of a network's units."""
 
     low: IntpArray
     high: IntpArray
     status: IntpArray
+    sides: IntpArray
 
     def __len__(self) -> int:
         return len(self.low)
 
     def select(self, rows: IntpArray | BoolArray | slice) -> ChangeFrontier:
         """Some of them."""
-        return ChangeFrontier(self.low[rows], self.high[rows], self.status[rows])
+        return ChangeFrontier(*(one[rows] for one in self))
 
     def copy(self) -> ChangeFrontier:
         """The same, to be altered."""
@@ -141,7 +142,8 @@ class ChangeSearch:
         low = np.zeros((1, len(atoms)), dtype=np.intp)
         high = np.array([[len(one) - 1 for one in atoms]], dtype=np.intp)
         status = np.where(self.problem.must_change, CHANGES, UNDECIDED).astype(np.intp)
-        return ChangeFrontier(low, high, status[None, :])
+        units = sum(bounds.unit_count for bounds in self.problem.bounds)
+        return ChangeFrontier(low, high, status[None, :], np.zeros((1, units), dtype=np.intp))
 
     def _divide(self, here: ChangeFrontier) -> tuple[ChangeFrontier, Int32Array | None]:
         """The parts of pieces that are not closed; and a cheaper counterfactual, if one is met."""
@@ -150,20 +152,23 @@ class ChangeSearch:
         closed = np.zeros(len(here), dtype=np.bool_)
         if self.problem.flag_feasible is not None and len(here):
             closed = ~self.problem.flag_feasible(changes.pieces)
-        gains = np.zeros(here.status.shape)
+        gains, cuts, start = np.zeros(here.status.shape), np.full((len(here), 3), -1, dtype=np.intp), 0
         for bounds in self.problem.bounds:
-            rows = np.flatnonzero(~closed)
+            rows, units = np.flatnonzero(~closed), slice(start, start + bounds.unit_count)
             if len(rows):
-                closed[rows], gains[rows] = bounds.flag_closed(changes.select(rows))
+                answer = bounds.flag_closed(changes.select(rows).with_sides(here.sides[rows, units]))
+                closed[rows], gains[rows] = answer.closed, answer.gains
+                answer.cuts[:, 0] += np.where(answer.cuts[:, 0] >= 0, start, 0)
+                cuts[rows] = np.where(np.any(cuts[rows] >= 0, axis=1, keepdims=True), cuts[rows], answer.cuts)
+            start = units.stop
         rows = np.flatnonzero(~closed)
-        here, gains = here.select(rows), gains[rows]
-        here, gains, cheaper = self._settle_points(here, gains)
-        return self._cut(here, gains), cheaper
+        here, gains, cuts, cheaper = self._settle_points(here.select(rows), gains[rows], cuts[rows])
+        return self._cut(here, gains, cuts), cheaper
 
     def _leave_out_expensive(self, here: ChangeFrontier) -> tuple[ChangeFrontier, Float64Array, Float64Array]:
         """The pieces without what cannot be paid, those that are left; what changes cost in them, and what is left."""
         here = here.copy()
-        low, high, status = here
+        low, high, status, _ = here
         costs, alive = np.zeros(low.shape), np.ones(len(here), dtype=np.bool_)
         left = np.full(len(here), np.inf)
         for j, atoms in enumerate(self.problem.atoms):
@@ -217,10 +222,23 @@ class ChangeSearch:
             sets.append(atoms.flag_codes(low[first], high[first], status[first]))
             rows[:, j] = places.ravel()
         limit = self.limit if self.problem.adds_up else np.inf
-        return ChangePieces(Pieces(tuple(sets), rows), here.status == UNDECIDED, costs, left, limit)
+        pieces, undecided = Pieces(tuple(sets), rows), here.status == UNDECIDED
+        return ChangePieces(
+            pieces, undecided, costs, left, limit, self.limit, here.low, here.high, here.status, here.sides
+        )
 
-    def _cut(self, here: ChangeFrontier, gains: Float64Array) -> ChangeFrontier:
-        """Every piece in two: of one feature it is decided whether it changes, or its atoms are halved."""
+    def _cut(self, here: ChangeFrontier, gains: Float64Array, cuts: IntpArray) -> ChangeFrontier:
+        """Every piece in two: a unit gets either side, or of one feature it is decided whether it changes, or its atoms
+        are parted, in the middle unless bounds say where.
+        """
+        by_unit = cuts[:, 0] >= 0
+        if by_unit.any():
+            parts = [self._cut(here.select(~by_unit), gains[~by_unit], cuts[~by_unit])]
+            units, rows = cuts[by_unit, 0], np.arange(np.count_nonzero(by_unit))
+            for side in (1, -1):
+                parts.append(here.select(by_unit))
+                parts[-1].sides[rows, units] = side
+            return join_frontiers(parts)
         if not len(here):
             return here
         rows, own = np.arange(len(here)), np.array([one.own for one in self.problem.atoms])
@@ -231,6 +249,9 @@ class ChangeSearch:
         wide = np.where(halves, here.high - here.low, 0)
         choose = (by_gain.max(axis=1) > 0) | (wide.max(axis=1) == 0)
         feature = np.where(choose, by_gain.argmax(axis=1), wide.argmax(axis=1))
+        named = cuts[:, 1] >= 0
+        feature = np.where(named, cuts[:, 1], feature)
+        halves[named, feature[named]] = True
         first, second = here.copy(), here.copy()
         decided = ~halves[rows, feature]
         first.status[rows[decided], feature[decided]] = STAYS
@@ -239,6 +260,7 @@ class ChangeSearch:
         places = feature[halved]
         low, high, own = here.low[halved, places], here.high[halved, places], own[places]
         middle = np.where((low < own) & (own < high), own, (low + high) // 2)
+        middle = np.where(named[halved], np.clip(cuts[halved, 2], low, high - 1), middle)
         first.high[halved, places], second.low[halved, places] = middle, middle + 1
         for part in (first, second):  # without the row's own atom the feature changes
             moved = (part.low[halved, places] > own) | (part.high[halved, places] < own)
@@ -246,8 +268,8 @@ class ChangeSearch:
         return join_frontiers([first, second])
 
     def _settle_points(
-        self, here: ChangeFrontier, gains: Float64Array
-    ) -> tuple[ChangeFrontier, Float64Array, Int32Array | None]:
+        self, here: ChangeFrontier, gains: Float64Array, cuts: IntpArray
+    ) -> tuple[ChangeFrontier, Float64Array, IntpArray, Int32Array | None]:
         """Ask the models about the pieces that are single points. Where undecided features gain nothing, the point at
         which they stay is asked about too.
         """
@@ -258,7 +280,8 @@ class ChangeSearch:
         for j, atoms in enumerate(self.problem.atoms):
             chosen = np.where(decided[ready, j], here.low[ready, j], atoms.own)
             points[:, j], gaps = atoms.cheapest[chosen], gaps | atoms.is_gap[chosen]
-        for row in ready[gaps & decided[ready].all(axis=1)][:MAX_OPEN_PIECES]:
+        goes_on = gaps & (cuts[ready, 0] >= 0)  # gaps in which units have either side
+        for row in ready[gaps & ~goes_on & decided[ready].all(axis=1)][:MAX_OPEN_PIECES]:
             for j, atoms in enumerate(self.problem.atoms):
                 if atoms.is_gap[here.low[row, j]]:
                     self.open_gaps.add((j, int(here.low[row, j])))
@@ -266,10 +289,10 @@ class ChangeSearch:
         known = np.flatnonzero(self.problem.admits(points)) if len(points) else np.arange(0)
         found = known[self.problem.decide(points[known])] if len(known) else known
         if len(found):
-            return here, gains, points[found[0]]
+            return here, gains, cuts, points[found[0]]
         over = np.ones(len(here), dtype=np.bool_)
-        over[ready[decided[ready].all(axis=1)]] = False
-        return here.select(over), gains[over], None
+        over[ready[decided[ready].all(axis=1) & ~goes_on]] = False
+        return here.select(over), gains[over], cuts[over], None
 
 
 def _choose_gaps(atoms: FeatureAtoms, counts: Float64Array) -> Iterator[tuple[int, int]]:

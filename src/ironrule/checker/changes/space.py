@@ -262,6 +262,7 @@ def build_problem(
     gaps = {j: find_gaps(feature) for j, feature in enumerate(space.features) if is_interval_feature(feature)}
     _require_plain_constraints(restrictions, space, row, gaps)
     atoms, code_costs, own_costs = list[FeatureAtoms](), list[Float64Array](), list[Float64Array]()
+    moved = list[Float64Array]()
     must_change = np.zeros(len(space.features), dtype=np.bool_)
     in_groups = {j for predicate in tied for j in predicate.columns}
     for j, feature in enumerate(space.features):
@@ -292,9 +293,29 @@ def build_problem(
         own_costs.append(costs)
         beside = np.minimum(gap_costs, np.concatenate([[np.inf], gap_costs[:-1]]))
         code_costs.append(np.minimum(costs, beside))
+        moved.append(distances[: len(feature.values)])
+    even = {
+        j
+        for j, one in enumerate(prices.features)
+        if one.places is None and one.feature.numeric and one.feature.naturally_ordered
+    }
     return CheaperChangeProblem(
         atoms=tuple(atoms),
-        bounds=tuple(build_bounds(model, row, code_costs, own_costs) for model in models),
+        bounds=tuple(
+            build_bounds(
+                model,
+                row,
+                code_costs,
+                own_costs,
+                moves=(
+                    tuple(atoms),
+                    tuple(moved),
+                    *prices.describe_parts(),
+                    {j: model.straight[j] for j in even & set(model.straight)},
+                ),
+            )
+            for model in models
+        ),
         decide=conditions.desired,
         admits=lambda points: admits(predicates, points),
         flag_feasible=_build_feasibility_test(space, tied),
@@ -305,16 +326,24 @@ def build_problem(
 
 
 def build_bounds(
-    model: ModelWithBounds, row: Int32Array, code_costs: Sequence[Float64Array], costs: Sequence[Float64Array]
+    model: ModelWithBounds,
+    row: Int32Array,
+    code_costs: Sequence[Float64Array],
+    costs: Sequence[Float64Array],
+    moves: Any = None,
 ) -> ChangeBounds:
-    """The bounds of a model, as changes of a row see it."""
+    """The bounds of a model, as changes of a row see it; ``moves`` has what networks need to know of costs besides
+    (:class:`~ironrule.checker.bounds.column_moves.ChangeCosts`).
+    """
     if isinstance(model.bounds, SumBounds):
         return SumChangeBounds.build(model.bounds, row, code_costs, costs)
+    from ironrule.checker.bounds.column_moves import ChangeCosts
     from ironrule.checker.bounds.network_bounds import NetworkBounds
     from ironrule.checker.bounds.network_change_bounds import NetworkChangeBounds
 
     assert isinstance(model.bounds, NetworkBounds)
-    return NetworkChangeBounds(model.bounds, row, tuple(code_costs), tuple(costs))
+    costs_of_moves = None if moves is None else ChangeCosts(*moves)
+    return NetworkChangeBounds.build(model.bounds, row, code_costs, costs, costs_of_moves)
 
 
 def admits(predicates: Sequence[PointPredicate], points: Int32Array) -> BoolArray:
