@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import math
+import warnings
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+from change_examples import rewrite, write_changes
 from hypothesis import given, settings, strategies as st
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from ironrule import Checker, Cost, Explainer
 from ironrule.checker.bounds.bound_propagation import RelaxedNetwork
 from ironrule.checker.bounds.change_bounds import ChangePieces
 from ironrule.checker.bounds.column_moves import ChangeCosts
@@ -232,3 +240,41 @@ def test_no_point_of_a_piece_is_above_its_bounds(seed: int) -> None:
 @pytest.mark.parametrize("fault", [{"flip": -1.0}, {"shift": 0.95}])
 def test_a_wrong_sign_or_a_limit_that_is_too_low_would_be_noticed(fault: dict[str, float]) -> None:
     assert max(compare_with_points(seed, **fault) for seed in range(150)) > 1e-3
+
+
+@pytest.mark.parametrize(("norm", "seed"), [("l1", 0), ("l2", 1), ("linf", 2)])
+def test_a_dearer_point_or_a_finer_resolution_is_never_confirmed(norm: Any, seed: int) -> None:
+    """Dense samples by the user's own estimator say what is cheaper."""
+    rng = np.random.default_rng(seed)
+    table = np.round(rng.normal(size=(90, 4)), 2)
+    classes = (np.abs(table[:, 0]) + table[:, 1] - table[:, 2] * table[:, 3] > 0.7).astype(int)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # any network will do
+        network = MLPClassifier((6, 4), solver="lbfgs", max_iter=80, alpha=0.1, random_state=seed)
+        model = make_pipeline(StandardScaler(), network).fit(table, classes)
+    row = table[model.predict(table) == 0][seed]
+    prices = {"x0": {"up": 0.5, "down": 2.0}, "x2": 3.0}
+    cost = Cost(norm, prices=prices, per_change=0.02 if norm == "l1" else 0.0)
+    up, down = np.array([0.5, 1.0, 3.0, 1.0]), np.array([2.0, 1.0, 3.0, 1.0])
+
+    def measure(points: np.ndarray) -> np.ndarray:
+        moved = (points - row) / np.ptp(table, axis=0)
+        away = np.where(moved > 0, moved * up, -moved * down)
+        charge = cost.per_change * (points != row).sum(axis=1)
+        return np.linalg.norm(away, {"l1": 1, "l2": 2, "linf": math.inf}[norm], axis=1) + charge
+
+    found = Explainer(model, table).counterfactuals(row, k=1, cost=cost, progress=False, budget=2_000)
+    document, checker = json.loads(found.to_json()), Checker(model, table)
+    assert checker.check(document).status == ("proven" if found.proven else "undecided")
+    claimed = measure(np.array([list(document["counterfactuals"][0]["values"].values())]))[0]
+    near = row + rng.uniform(-2, 2, size=(60_000, 4)) * claimed * np.ptp(table, axis=0) * rng.integers(
+        0, 2, (60_000, 4)
+    )
+    near = np.clip(near, table.min(axis=0), table.max(axis=0))
+    good = near[model.predict(near) == 1]
+    assert not found.proven or (measure(good) >= claimed - found.resolution - 1e-6).all()
+    for point in good[measure(good) > claimed * 1.03][:1]:
+        forged = rewrite(document, proven=True, counterfactuals=[write_changes(row, point)], resolution=0.0)
+        assert checker.check(forged).status != "proven"
+    finer = rewrite(document, proven=True, resolution=0.0)
+    assert checker.check(finer).status != "proven" or (measure(good) >= claimed - 1e-6).all()
