@@ -68,7 +68,7 @@ ARGUMENTS: dict[str, BadInput] = {
         lambda: Explainer(DecisionTreeClassifier, build_data()),
         ModelError,
         "a fitted object or a function, got the class DecisionTreeClassifier",
-        "call its fit",
+        "fit it",
     ),
     "data that is a column": refuse(
         lambda: Explainer(decide, build_data()["age"]), TableError, TABLE_RULE, "pandas.Series; pass the whole table"

@@ -22,7 +22,7 @@ OWN = ("ironrule.checker", "ironrule.errors")
 LENDING = "ironrule.shared_reading"  # where a reading is borrowed, and the result says so
 LIBRARIES = {"numpy", "scipy", "narwhals"}
 WHEN_USED = {"pandas", "pyarrow", "onnx", "catboost"}  # the user's own libraries, imported when their objects come
-MOST_LINES = 6_750
+MOST_LINES = 6_850
 
 
 def imported(path: Path) -> list[tuple[str, bool]]:
@@ -144,8 +144,8 @@ CHANGE_MODULES = {
         "bounds.change_bounds",
     )
 }
-MOST_LINES_OF_CHANGES = 8_800
-MOST_LINES_WITH_SUGGESTIONS = 9_350  # a rule and changes, in one document
+MOST_LINES_OF_CHANGES = 9_100
+MOST_LINES_WITH_SUGGESTIONS = 9_650  # a rule and changes, in one document
 
 
 MENU_MODULES = {f"ironrule.checker.changes.{name}" for name in ("menu", "parts")}
@@ -208,7 +208,7 @@ PMML_MODULES = {
     f"ironrule.checker.readers.{name}"
     for name in ("pmml", "pmml.answers", "pmml.fields", "pmml.models", "pmml.predicates", "pmml.regressions")
 }
-MOST_LINES_OF_PMML = 7_650  # with general regressions, interactions and segments with conditions
+MOST_LINES_OF_PMML = 7_750  # with general regressions, interactions and segments with conditions
 
 
 def test_the_reader_of_pmml_files_is_loaded_for_them_alone() -> None:

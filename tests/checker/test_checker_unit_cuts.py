@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from ironrule import Checker, Cost, Explainer
 from ironrule.checker.bounds.bound_propagation import RelaxedNetwork
 from ironrule.checker.bounds.change_bounds import ChangePieces
-from ironrule.checker.bounds.column_moves import ChangeCosts
+from ironrule.checker.bounds.column_moves import MoveCosts
 from ironrule.checker.bounds.multiplier_programs import Multipliers
 from ironrule.checker.bounds.network_bounds import prepare_network_bounds
 from ironrule.checker.bounds.network_change_bounds import NetworkChangeBounds
@@ -105,7 +105,7 @@ class RandomPiece:
             codes.append((np.minimum(costs, beside), costs))
             values = self.slopes[j] * numbers + 0.5
             columns.append(EstimatorColumn(j, np.append(values, -1.25) if self.missing[j] else values))
-        moves = ChangeCosts(
+        moves = MoveCosts(
             tuple(atoms),
             tuple(moved),
             self.squared,

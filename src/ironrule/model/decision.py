@@ -86,8 +86,11 @@ def build_decision(model: Any, desired: Any, threshold: float | None, direction:
     if threshold is not None and not is_finite_number(threshold):
         raise OutcomeError(expected="threshold must be a finite number", got=describe_value(threshold))
     if isinstance(model, type):
-        got, hint = f"the class {model.__name__}", "make an object of the class, and call its fit(...)"
-        raise ModelError(expected="a model must be a fitted object or a function", got=got, hint=hint)
+        raise ModelError(
+            expected="a model must be a fitted object or a function",
+            got=f"the class {model.__name__}",
+            hint="make an object of the class, and fit it",
+        )
     if hasattr(model, "predict") and not callable(model.predict):
         got = f"predict = {describe_value(model.predict)}"
         raise ModelError(expected="a model must be a function or have a predict method", got=got)
@@ -364,7 +367,11 @@ class ColumnCriterion:
         wrong = [place for place in self.wanted if type(place) is not int or place not in columns]
         if wrong:
             rule = f"a desired class must be one of the columns 0 to {len(columns) - 1} that the model answers"
-            raise OutcomeError(expected=rule, got=describe_value(wrong[0]), hint=COLUMN_HINT)
+            raise OutcomeError(
+                expected=rule,
+                got=describe_value(wrong[0]),
+                hint="name a column by its number, or pass the fitted model in the place of its function",
+            )
         chosen = scores[:, list(self.wanted)]
         if self.threshold is not None:
             return _flag_passing(chosen.sum(axis=1), self.threshold, self.direction)

@@ -159,7 +159,7 @@ def _from_frame(data: Any) -> Table:
     try:
         frame = nw.from_native(data, eager_only=True)
     except TypeError:
-        advice = "pass the whole table; .to_frame() makes one of a single column" if kind.endswith("Series") else None
+        advice = "pass the whole table, a column alone is none" if kind.endswith("Series") else None
         raise TableError(expected=TABLE_RULE, got=f"a {kind}", hint=advice) from None
     return Table(frame.to_native(), tuple(frame.columns), frame)
 

@@ -36,7 +36,7 @@ TOUCHES = np.array([1.0, 1.15, 1.35, 1.6, 2.0, 2.6, 3.5, 5.0, 8.0, 16.0])  # sha
 CHORD_SAMPLES = 6  # of a parabola, where points stand for it
 
 
-class ChangeCosts(NamedTuple):
+class MoveCosts(NamedTuple):
     """What changes of a row cost, atom by atom and along numbers. ``moved`` has for every feature and ordered code how
     far away it is; a change costs ``each`` and the distance divided by ``unit``, or the distance squared. ``errors``:
     for features whose columns are straight, how far off the line they may be.
@@ -66,7 +66,7 @@ class Segments:
     each side of the row's number, from ``near`` to ``far``, with columns and distances.
     """
 
-    costs: ChangeCosts
+    costs: MoveCosts
     own: tuple[BoolArray, float]
     missing: tuple[BoolArray, float, float]
     there: BoolArray  # per piece and side
@@ -154,11 +154,11 @@ class StraightColumn:
     values: Float64Array  # per code
     moved: Float64Array  # per ordered code
     atoms: FeatureAtoms
-    costs: ChangeCosts
+    costs: MoveCosts
     error: float
 
     @classmethod
-    def build(cls, feature: int, values: Float64Array, costs: ChangeCosts) -> StraightColumn | None:
+    def build(cls, feature: int, values: Float64Array, costs: MoveCosts) -> StraightColumn | None:
         """The column; None where it is not straight, or its distances are not."""
         if feature not in costs.errors:
             return None

@@ -36,7 +36,7 @@ from ironrule.checker.bounds.change_bounds import (
     bound_knapsack,
     count_loose_parts,
 )
-from ironrule.checker.bounds.column_moves import ChangeCosts, ListedFeature, Segments, StraightColumn
+from ironrule.checker.bounds.column_moves import MoveCosts, ListedFeature, Segments, StraightColumn
 from ironrule.checker.bounds.multiplier_programs import (
     FeaturePoints,
     LayerLines,
@@ -64,7 +64,7 @@ class NetworkChangeBounds:
     own: Int32Array
     code_costs: tuple[Float64Array, ...]
     costs: tuple[Float64Array, ...]
-    moves: ChangeCosts | None = None
+    moves: MoveCosts | None = None
     tangents: dict[float, dict[int, ColumnTangents]] = field(default_factory=dict)
     straight: dict[int, StraightColumn] = field(default_factory=dict)
     listed: dict[int, ListedFeature] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class NetworkChangeBounds:
         own: Int32Array,
         code_costs: Sequence[Float64Array],
         costs: Sequence[Float64Array],
-        moves: ChangeCosts | None,
+        moves: MoveCosts | None,
     ) -> NetworkChangeBounds:
         """Sort columns by whether they are straight; without ``moves`` none is, and nothing is asked of programs."""
         found = cls(bounds, own, tuple(code_costs), tuple(costs), moves)

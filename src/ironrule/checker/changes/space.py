@@ -333,16 +333,16 @@ def build_bounds(
     moves: Any = None,
 ) -> ChangeBounds:
     """The bounds of a model, as changes of a row see it; ``moves`` has what networks need to know of costs besides
-    (:class:`~ironrule.checker.bounds.column_moves.ChangeCosts`).
+    (:class:`~ironrule.checker.bounds.column_moves.MoveCosts`).
     """
     if isinstance(model.bounds, SumBounds):
         return SumChangeBounds.build(model.bounds, row, code_costs, costs)
-    from ironrule.checker.bounds.column_moves import ChangeCosts
+    from ironrule.checker.bounds.column_moves import MoveCosts
     from ironrule.checker.bounds.network_bounds import NetworkBounds
     from ironrule.checker.bounds.network_change_bounds import NetworkChangeBounds
 
     assert isinstance(model.bounds, NetworkBounds)
-    costs_of_moves = None if moves is None else ChangeCosts(*moves)
+    costs_of_moves = None if moves is None else MoveCosts(*moves)
     return NetworkChangeBounds.build(model.bounds, row, code_costs, costs, costs_of_moves)
 
 
