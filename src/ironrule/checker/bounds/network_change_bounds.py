@@ -36,7 +36,7 @@ from ironrule.checker.bounds.change_bounds import (
     bound_knapsack,
     count_loose_parts,
 )
-from ironrule.checker.bounds.column_moves import MoveCosts, ListedFeature, Segments, StraightColumn
+from ironrule.checker.bounds.column_moves import ListedFeature, MoveCosts, Segments, StraightColumn
 from ironrule.checker.bounds.multiplier_programs import (
     FeaturePoints,
     LayerLines,
