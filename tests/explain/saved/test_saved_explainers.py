@@ -17,8 +17,9 @@ from sklearn.compose import make_column_transformer
 from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, OrdinalEncoder, RobustScaler, StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OrdinalEncoder, RobustScaler, StandardScaler
 
 import ironrule
 from ironrule import Explainer, InputError, ModelError, TableError, Target
@@ -477,3 +478,19 @@ def test_a_model_of_polars_or_arrow_tables_is_attached_again(kind: str, tmp_path
     row = list_denied(explainer, 1)[0]
     assert drop_clocks(loaded.explain(row).to_dict()) == drop_clocks(explainer.explain(row).to_dict())
     assert {"polars": "Int32", "pyarrow": "int32"}[kind] == model.types["age"]
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_numbers_that_a_saved_model_does_not_know_end_no_search(tmp_path, seed):
+    """Behind two scalers no formula says what the model sees of further numbers between those of the domains."""
+    rng = np.random.default_rng(seed)
+    data = pd.DataFrame(rng.normal(size=(80, 3)) * [1, 10, 5], columns=list("abc"))
+    desired = data["a"] + data["b"] / 10 - data["c"] / 5 + rng.normal(size=80) * 0.3 > 0.5
+    network = MLPClassifier((5,), solver="lbfgs", max_iter=3_000, random_state=seed)
+    model = make_pipeline(MinMaxScaler(), RobustScaler(), network).fit(data, desired)
+    explainer = Explainer(model, data, desired=True)
+    row = int(np.flatnonzero(~explainer.outcomes)[0])
+    explainer.save(tmp_path / "network.ironrule")
+    found = Explainer.load(tmp_path / "network.ironrule").counterfactuals(data.iloc[row], k=2, cost="l1")
+    assert len(found)
+    assert model.predict(pd.DataFrame([dict(one.values) for one in found])[list(data.columns)]).all()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +17,7 @@ from ironrule.backends.forest.backend import is_tree_sum
 from ironrule.backends.nearest import NearestCounterfactuals
 from ironrule.backends.nearest_proof import IntervalProof, prove_over_intervals
 from ironrule.backends.registry import BOXES_PER_QUERY, find_nearest
+from ironrule.errors import ModelError
 from ironrule.explain.context import ExplainerContext
 from ironrule.explain.counterfactuals.additive import NearestChanges
 from ironrule.explain.counterfactuals.changed_rows import round_changes
@@ -55,8 +55,13 @@ def make_readable(
     """The same changes with readable numbers; those that move by steps stay as they are."""
     items, confirmed = found.items, frozenset[int]()
     kept = () if row_cost is None else tuple(row_cost.cost.steps)
-    with suppress(BudgetExhausted):  # then the numbers stay as they are
+    try:
         items, confirmed = round_changes(context, query, items, run, kept)
+    except BudgetExhausted:
+        pass  # the numbers stay as they are
+    except ModelError as error:
+        if error.code != "unknown-to-saved-model":  # a saved model may not know what it sees of readable numbers
+            raise
     if row_cost is not None:
         pairs = zip(items, found.items, strict=True)
         lost = [row_cost.measure_distance(new.values) - row_cost.measure_distance(old.values) for new, old in pairs]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ironrule.errors import TableError
 from ironrule.explain.context import EncodedRow, ExplainerContext, decide_row
 from ironrule.explain.counterfactuals.bounds import extend_to_constants
 from ironrule.explain.counterfactuals.costs.row_cost import (
@@ -86,7 +87,12 @@ class ChangeQuestion:
             shares = np.arange(1, NUMBERS_PER_GAP + 1) / (NUMBERS_PER_GAP + 1)
             inner = {low + share * (high - low) for low, high in pairs for share in shares.tolist()}
             numbers[feature.name] = sorted({round(one) for one in inner} if feature.has_only_integers else inner)
-        context = extend_to_numbers(self.context, numbers)
+        try:
+            context = extend_to_numbers(self.context, numbers)
+        except TableError as error:
+            if error.code != "value-refused":
+                raise
+            return None  # a saved model may not know what it sees of them
         if context is self.context:
             return None
         row = self.context.space.decode_row(self.row.codes) if isinstance(self.row, EncodedRow) else self.row
