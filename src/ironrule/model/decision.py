@@ -370,7 +370,7 @@ class ColumnCriterion:
             raise OutcomeError(
                 expected=rule,
                 got=describe_value(wrong[0]),
-                hint="name a column by its number, or pass the fitted model in the place of its function",
+                hint="pass the number of a column, or the fitted model in the place of its function",
             )
         chosen = scores[:, list(self.wanted)]
         if self.threshold is not None:
